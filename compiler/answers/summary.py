@@ -11,8 +11,7 @@ a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops
-from ...rewrites.decide.in_trips import once
+from ...dialects.ground.amounts import counted, of_bytes, of_flops
 from ..advice.conflicts import conflict, out_of_order, warning
 from ..advice.large_values import best_in_parts
 from ..advice.open_conflicts import open_keys
@@ -27,6 +26,7 @@ from ..gc_pause import without_collector
 from ..inputs.message_language import Question, question, step
 from ..plan.annotation_outcomes import unapplied
 from ..plan.state import State
+from .loops import sent_around
 
 MOST_TACTICS = 8
 MOST_SHOWN = 3
@@ -79,7 +79,7 @@ def _summary(plan: State) -> Summary:
         f"a device computes {flops.text(number=of_flops)} in a call{share}",
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *_loops(plan),
-        *_around_loops(plan),
+        *sent_around(plan),
         *_in_parts(plan),
     ]
     redundant = _section(Question.SILENT, [one_line(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
@@ -98,18 +98,6 @@ def _loops(plan: State) -> Iterator[str]:
         carries, stored = of_bytes(sum(each.folds for each in found)), of_bytes(sum(each.stores for each in found))
         computed = of_flops(sum(each.flops for each in found))
         yield f"in {loop}: {counted(times, 'loop')}{after}, {computed}; {carries} of carries, {stored} stored for what follows"
-
-
-def _around_loops(plan: State) -> Iterator[str]:
-    """Yields what is sent once around loops, and what in each trip for want of memory, with the cost of the other way."""
-    for is_once, values in ((True, once(plan.decisions)), (False, plan.decisions.for_memory)):
-        if values:
-            held, more = of_bytes(sum(each.held for each in values)), of_bytes(int(sum(each.more for each in values)))
-            what, room = f"around loops, {counted(len(values), 'value')}", exact_bytes(plan.mesh.chip.memory)
-            if is_once:
-                yield f"{what} sent once: a device holds {held} more; in each trip, it would receive {more} more"
-            else:
-                yield f"{what} sent in each trip, for a memory of {room}: {more} more received; once, {held} more would be held"
 
 
 def _in_parts(plan: State) -> Iterator[str]:

@@ -27,7 +27,7 @@ from ..advice.refused_claims import advised
 from ..advice.rewrites import Rewriting, rewrites
 from ..advice.stops import Stop, WholeOp
 from ..advice.ways_out import Resolution
-from ..answers import notebook, plan_text as saved, summary
+from ..answers import loops, notebook, plan_text as saved, summary
 from ..answers.diff import Diff, diff
 from ..answers.expect import expect
 from ..answers.explain import Explanation, explain
@@ -35,6 +35,7 @@ from ..cost import collectives, memory
 from ..cost.collectives import Collective
 from ..cost.counts import Counts
 from ..cost.flops import Flops, flops_per_device
+from ..cost.loops import LoopRun
 from ..cost.memory import Memory
 from ..graph.graph import Graph, lower
 from ..inputs.checks import Axes, mesh_given, run_tactic, said_patterns, tactic_given
@@ -222,6 +223,14 @@ class Plan(State, Generic[R]):
         `.unknown` names the ops whose flops are unknown and not counted: sorts, factorisations, user code.
         """
         return flops_per_device(self)
+
+    def loops(self) -> Listing[LoopRun]:
+        """The loops in which ranges run, in the order in which they begin: flops, what each carries, and what it stores.
+
+        Below them, what ends each loop, what is sent once around them, and which values later loops compute again or read
+        from memory, with the cost of the other way.
+        """
+        return _of(self, loops.listed(self))
 
     @checked
     def memory(self, donate: Patterns = ()) -> Memory:

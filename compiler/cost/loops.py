@@ -8,7 +8,7 @@ They are read off the device-local program, since lowering decides in which loop
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -16,15 +16,17 @@ from typing import cast
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 
-from ...dialects.definitions.flops import flops
-from ...dialects.lax import CondOp, LaxOp, RegionOp, ScanOp
+from ...dialects.lax import RegionOp, ScanOp
 from ...dialects.op_text import array_types
 from ...dialects.ranges.algebra import Loop, Place
-from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import Move
-from ...rewrites.program.program import Node
+from ...rewrites.lower.constructors import on_device
+from ...rewrites.lower.loop_schedule import Crossing, flops_of
+from ...rewrites.lower.materialise import Writer
+from ...rewrites.lower.to_spmd import Local
+from ...rewrites.program.program import NO_VALUE, Node, ValueId
 from ..gc_pause import without_collector
-from ..plan.lowering import spmd
+from ..plan.lowering import decided
 from ..plan.state import State
 
 MAIN = 20
@@ -58,7 +60,7 @@ def _loops(plan: State) -> list[LoopRun]:
     if not plan.mesh.loops:
         return []
     with without_collector():
-        return list(_in_block(plan.once(_main), 1, 1))
+        return list(_in_block(plan.once(_lowered).main, 1, 1))
 
 
 def _in_block(block: Block, times: int, runs: int) -> Iterator[LoopRun]:
@@ -85,26 +87,34 @@ def _is_row(stack: SSAValue) -> bool:
 
 def flops_as_lowered(plan: State) -> int:
     """The known flops of one device in one call, with what several loops over one range compute again."""
-    return _flops(plan.once(_main))
+    return _flops(plan.once(_lowered).main)
 
 
-def _main(plan: State) -> Block:
-    return cast(FuncOp, spmd(plan).body.block.first_op).body.block
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """The device-local program, and what several loops in it need."""
+
+    main: Block
+    crossings: Sequence[Crossing]
+    values: Mapping[SSAValue, ValueId]
+
+
+def _lowered(plan: State) -> _Lowered:
+    with without_collector():
+        writer = Writer(decided(plan), Local)
+        module, into = writer.module(), cast(Local, writer.into)
+    values = {on_device(made): value for value, made in writer.values.items()}
+    return _Lowered(cast(FuncOp, module.body.block.first_op).body.block, into.crossings, values)
+
+
+def crossings(plan: State) -> list[tuple[ValueId, Crossing]]:
+    """The values that several loops over one range need, and how they get them; NO_VALUE for parts of an op."""
+    found = plan.once(_lowered) if plan.mesh.loops else None
+    return [] if found is None else [(found.values.get(cast(SSAValue, each.value), NO_VALUE), each) for each in found.crossings]
 
 
 def _flops(block: Block) -> int:
-    """The flops of one run of a block."""
-    found = 0
-    for op in block.ops:
-        if isinstance(op, ScanOp):
-            found += op.length * _flops(op.regions[0].block)
-        elif op.regions:
-            regions = [_flops(region.block) for region in op.regions]
-            found += max(regions) if isinstance(op, CondOp) else sum(regions)
-        elif isinstance(op, LaxOp):
-            ins, outs = (tuple(cast(ArrayType, each.type).shape for each in side) for side in (op.operands, op.results))
-            found += flops(op.primitive(), op.params, ins, outs) or 0
-    return found
+    return sum(flops_of(op) or 0 for op in block.ops)
 
 
 def around(plan: State, region: int) -> frozenset[Place]:

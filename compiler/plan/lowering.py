@@ -26,7 +26,7 @@ def claims(plan: State) -> ModuleOp:
 
 def decisions(plan: State) -> ModuleOp:
     """The program with the decisions of the plan as attributes: for people to read, and for `partita-opt`."""
-    return with_decisions(_decided(plan), plan.mesh, _tactics(plan))
+    return with_decisions(decided(plan), plan.mesh, _tactics(plan))
 
 
 def _tactics(plan: State) -> list[str]:
@@ -46,13 +46,13 @@ def spmd(plan: State) -> ModuleOp:
 def lowered(plan: State, constructor: Start) -> ModuleOp:
     """Writes a plan's decisions by a constructor."""
     with without_collector():
-        module = materialise(_decided(plan), constructor)
+        module = materialise(decided(plan), constructor)
         mesh = plan.decided.mesh
         set_mesh(module, mesh if constructor in (Fusing, Plain) else mesh.in_space)
         return module
 
 
-def _decided(plan: State) -> Decisions:
+def decided(plan: State) -> Decisions:
     """The plan's decisions, after ops with their own block sizes have been tried in them."""
     try_block_sizes(plan.decisions.placements, plan.source.traced.foreign)
     return plan.decisions
@@ -62,7 +62,7 @@ def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
     """The first lines of the text of `spmd`, and whether they are all. A long program is lowered only that far."""
     with without_collector():
         # A product and its transpose become one op.
-        module, is_whole = beginning(_decided(plan), 2 * most)
+        module, is_whole = beginning(decided(plan), 2 * most)
         set_mesh(module, plan.decided.mesh)
         return (str(module).splitlines(), True) if is_whole else (_printed(module, most), False)
 

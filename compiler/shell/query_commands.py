@@ -189,6 +189,17 @@ def memory(asked: Asked) -> str:
     return asked.shown(asked.plan.memory())
 
 
+@command("look", "loops [all]", "loops", "all", slow="looking at the loops")
+def loops(asked: Asked) -> str:
+    """The loops in which ranges run: flops, what each carries and stores, and what ends it.
+
+    Below them is what later loops compute again, or read from memory, with the cost of the other way.
+
+    loops     -->     t:8   1   4.20 MFLOP   4.00 KiB   0 bytes   0 bytes
+    """
+    return asked.shown(asked.plan.loops())
+
+
 @command("look", "blocked [NUMBER | all]", "blocked", "all", slow="trying what could be done")
 def blocked(asked: Asked) -> str:
     """Where propagation stopped, why, and what to do.

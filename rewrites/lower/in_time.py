@@ -26,17 +26,20 @@ from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import Loop, Place, nesting
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
-from .loop_schedule import Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
+from .loop_schedule import Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
 from .trip_ops import LAST, accumulated, arranged, begin_fold, in_trip, permuted
 
 BARRIERS = (Barrier, OPS["optimization_barrier"])
 """Ops each of whose results is one operand: of these some may be in trips, and others the same in all."""
 
 
-def run_in_time(block: Block) -> Block:
-    """The block with its loops, outer ones first; itself if nothing in it runs over a loop."""
+def run_in_time(block: Block, crossings: list[Crossing]) -> Block:
+    """The block with its loops, outer ones first; itself if nothing in it runs over a loop.
+
+    To `crossings` it adds the values that several loops over one range need.
+    """
     for loop in sorted({place for places in _named(block) for place in places if isinstance(place, Loop)}, key=nesting):
-        block = Cut(block, loop, ()).written()
+        block = Cut(block, loop, (), crossings).written()
     return block
 
 
@@ -60,8 +63,8 @@ def _is_row(op: Operation) -> bool:
 class Cut:
     """One block, whose ops over one loop become loops. The arguments in `stacked` have a row for each trip."""
 
-    def __init__(self, block: Block, loop: Loop, stacked: Iterable[int]) -> None:
-        self.block, self.loop = block, loop
+    def __init__(self, block: Block, loop: Loop, stacked: Iterable[int], crossings: list[Crossing]) -> None:
+        self.block, self.loop, self.crossings = block, loop, crossings
         self.items = list[Item]()
         self.alias: dict[SSAValue, Value] = {}
         """Values that are others, as the results of a barrier."""
@@ -163,7 +166,7 @@ class Cut:
 
     def opened(self, op: RegionOp, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """An op in whose regions a loop ends: it runs outside of the loop, on stacks, and the loop in its regions."""
-        opened = Opened(op, self.loop, varies)
+        opened = Opened(op, self.loop, varies, self.crossings)
         reads = [
             self.stack(value) if stacked and varied else self.plain(value)
             for value, stacked, varied in zip(operands, opened.operands, varies, strict=True)
@@ -188,7 +191,9 @@ class Cut:
             for value, stack in zip(self.returns, wanted, strict=True)
         ]
         self.sink(ends)
-        return _Writer(self, Schedule(self.items, self.varying, self.given, ends)).written(ends, wanted)
+        schedule = Schedule(self.items, self.varying, self.given, ends)
+        self.crossings += schedule.crossings(self.loop)
+        return _Writer(self, schedule).written(ends, wanted)
 
     def sink(self, ends: Iterable[Value]) -> None:
         """Takes an op that makes more than it reads, as an iota or a broadcast, into the trips if only they read it."""
@@ -331,8 +336,8 @@ class _Trip:
 class Opened:
     """An op in whose regions a loop ends, as an op on stacks: which of its operands and results are stacks."""
 
-    def __init__(self, op: RegionOp, loop: Loop, varies: Sequence[bool]) -> None:
-        self.op, self.loop, self.entry = op, loop, op.entry
+    def __init__(self, op: RegionOp, loop: Loop, varies: Sequence[bool], crossings: list[Crossing]) -> None:
+        self.op, self.loop, self.entry, self.crossings = op, loop, op.entry, crossings
         self.operands = list(varies)
         if isinstance(op, CondOp):
             self.operands[0] = False  # All trips take one branch.
@@ -357,7 +362,7 @@ class Opened:
         return [at for at, each in enumerate(args) if each]
 
     def cut(self, region: int) -> Cut:
-        return Cut(self.op.regions[region].block, self.loop, self.stacked(region))
+        return Cut(self.op.regions[region].block, self.loop, self.stacked(region), self.crossings)
 
     def left(self, region: int) -> list[bool]:
         """Which values that a region yields each trip has."""

@@ -10,7 +10,7 @@ less time.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -19,8 +19,9 @@ from xdsl.ir import Operation
 from ...dialects import spmd
 from ...dialects.array import Barrier, Coordinate
 from ...dialects.definitions.flops import flops
-from ...dialects.lax import LaxOp
+from ...dialects.lax import CondOp, LaxOp, ScanOp
 from ...dialects.op_text import array_types
+from ...dialects.ranges.algebra import Loop
 
 FLOPS_PER_BYTE = 200
 """The flops in the time in which a chip reads a byte of its memory: 155 on a v3, 243 on a v5e, 295 on an H100."""
@@ -64,6 +65,24 @@ class Stack(Item):
     """Stores what each trip has of a value."""
 
 
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A value of trips that several loops over one range need: the first of them stores it, or each of them computes it.
+
+    `bytes` are those of all trips, and `flops` what all trips compute if it is computed once more; None if that is not known.
+    """
+
+    loop: Loop
+    value: Value
+    is_stored: bool
+    bytes: int
+    flops: int | None
+    first: int
+    """The number of the first loop that needs it, from 0."""
+    others: int
+    """How many loops need it beside the first one."""
+
+
 @dataclass(slots=True)
 class Schedule:
     """Loops are numbered from the last one, 0. An item outside of trips runs before the loop whose number is one less."""
@@ -80,6 +99,8 @@ class Schedule:
     """Items in trips -> the loops in which each runs; a fold or a stack in one."""
     stored: dict[Value, int] = field(default_factory=dict[Value, int])
     """Values of trips -> the loop that stores each."""
+    again: dict[Item, frozenset[int]] = field(default_factory=dict[Item, frozenset[int]])
+    """Items that several loops need -> these, whether the first of them stores what they make or each computes it."""
     _uses: dict[Value, set[int]] = field(default_factory=dict[Value, set[int]])
 
     def __post_init__(self) -> None:
@@ -99,6 +120,16 @@ class Schedule:
     def loops(self) -> int:
         """The number of loops."""
         return 1 + max((loop for loops in self.runs.values() for loop in loops), default=-1)
+
+    def crossings(self, loop: Loop) -> Iterator[Crossing]:
+        """The values that several loops need."""
+        for item, needed in reversed(self.again.items()):
+            op = cast(RunOp, item).op
+            for value, type in zip(item.makes, array_types(op.results), strict=True):
+                work, stored = flops_of(op), value in self.stored
+                if isinstance(op, LaxOp) and (stored or len(self.runs[item]) > 1):
+                    size, work = loop.size * type.nbytes, None if work is None else loop.size * work
+                    yield Crossing(loop, value, stored, size, work, self.loops - 1 - max(needed), len(needed) - 1)
 
     def _need(self, value: Value, loop: int) -> None:
         """A value outside of trips has to be there after a loop."""
@@ -131,6 +162,8 @@ class Schedule:
             # Later loops read what is stored in any case.
             read[value] = {loop for loop in read[value] if loop >= self.stored[value]}
         loops = set[int]().union(*read.values())
+        if len(loops) > 1:
+            self.again[item] = frozenset(loops)
         if len(loops) > 1 and not is_cheap(item):
             first = max(loops)
             self.stored |= {value: first for value, loops in read.items() if loops - {first}}
@@ -144,17 +177,27 @@ class Schedule:
 def is_cheap(item: Item) -> bool:
     """Whether to compute an op again takes less time than to store its results, and to read them."""
     op = cast(RunOp, item).op
-    if op.regions:
-        return False
     if not isinstance(op, LaxOp):
         return isinstance(op, spmd.SliceOp | spmd.PickOp | Coordinate | Barrier)
-    return _is_little(op)
+    return not op.regions and _is_little(op)
 
 
 def _is_little(op: LaxOp) -> bool:
+    work = flops_of(op)
+    return work is not None and work <= 2 * FLOPS_PER_BYTE * sum(each.nbytes for each in array_types(op.results))
+
+
+def flops_of(op: Operation) -> int | None:
+    """The flops of one run of an op, with those that are known of what is in its regions; None if its own are not known."""
+    if not op.regions:
+        return _own_flops(op) if isinstance(op, LaxOp) else 0
+    regions = [sum(flops_of(each) or 0 for each in region.block.ops) for region in op.regions]
+    return op.length * regions[0] if isinstance(op, ScanOp) else max(regions) if isinstance(op, CondOp) else sum(regions)
+
+
+def _own_flops(op: LaxOp) -> int | None:
     ins, outs = array_types(op.operands), array_types(op.results)
-    work = flops(op.primitive(), op.params, tuple(each.shape for each in ins), tuple(each.shape for each in outs))
-    return work is not None and work <= 2 * FLOPS_PER_BYTE * sum(each.nbytes for each in outs)
+    return flops(op.primitive(), op.params, tuple(each.shape for each in ins), tuple(each.shape for each in outs))
 
 
 def spreads(op: Operation) -> bool:

@@ -135,7 +135,7 @@ class WholeGraph(_Graph):
             self.block.add_op(_returned(outs))
             swap_products(self.block)
             join_transforms(self.block)
-            kernel = kernel_function(f"{name}_0", run_in_time(self.block))
+            kernel = kernel_function(f"{name}_0", run_in_time(self.block, self.crossings))
             kernels = [kernel]
             self.called(kernel, self.arguments, outs)
         return [self.graph_op(name, results), *kernels]

@@ -28,6 +28,7 @@ from .fuse import AsWritten, replayed
 from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import redistributed
+from .loop_schedule import Crossing
 from .transposed_products import swap_products
 
 
@@ -50,6 +51,8 @@ class Local(Nesting):
         super().__init__(Block(arg_types=[type.local for type in types]))
         self.arguments: Globals = self.known(self.block.args, types)
         self.loops: list[Operation] = []
+        self.crossings: list[Crossing] = []
+        """The values that several loops over one range need, once the program is written."""
 
     def known(self, values: Sequence[SSAValue], types: Types) -> list[Global]:
         """Values of these types that no nest builds, from their local values."""
@@ -105,4 +108,4 @@ class Local(Nesting):
             free_before_loops(self.block, self.loops)
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        return [function(name, run_in_time(self.block), [type.local for type in results])]
+        return [function(name, run_in_time(self.block, self.crossings), [type.local for type in results])]

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
-from ....rewrites.decide.decide import Move
-from ....rewrites.redistribute.kinds.folds import AllReduce
 from ...advice.tactic_checks import batch_in_parts
+from ...answers.loops import why_ended
 from ...cost.loops import chain, main_loops
 from ...inputs.checks import shown
-from ...inputs.lines import at_line
 from ...inputs.message_language import step
 from ...inputs.names import Patterns
 from ...plan.claims import having
 from ...plan.seeds import Seed
-from ...plan.source_lines import line_of
 from ..plan import Plan
 from .base import Strategy
 from .data import inputs_of, of_batch
@@ -83,22 +80,10 @@ class Microbatch(Strategy):
         found = main_loops(placed, loop)
         if found <= self.loops:
             return batch_in_parts(placed, self.dim, [loop], "Microbatch")
-        folds = [_why_ended(placed, move) for move in chain(placed, loop)]
+        folds = [why_ended(placed, move) for move in chain(placed, loop)]
         more = [f"and {counted(len(folds) - MOST_FOLDS, 'other')}"] if len(folds) > MOST_FOLDS else []
         return Error(
             f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",
             notes=[*folds[:MOST_FOLDS], *more],
             helps=[f"allow as many, which is exact: {step(f'Microbatch({self.m or self.parts(plan)}, loops={found})')}"],
         )
-
-
-def _why_ended(plan: Plan, move: Move) -> str:
-    """Why a loop ends where a value moves: it is folded over the parts of the batch, or put together from them."""
-    steps = [step for step in move.path.steps if step.communicates]
-    sent = [f"{step.kind} {step.over}" for step in steps if not step.is_in_time]
-    value = f"`{plan.source.addresses.names[move.value]}`{at_line(line_of(plan, move.value, None))}"
-    if any(isinstance(step, AllReduce) and step.is_in_time for step in steps):
-        what, why = "is folded over the batch", "and later ops read it"
-    else:
-        what, why = "is put together from all parts of the batch", f"for {sent[0]}" if sent else "for ops that need it whole"
-    return f"{value} {what}, {'in each trip of a loop of the program' if move.region else why}"
