@@ -11,7 +11,7 @@ a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...dialects.ground.amounts import counted, of_bytes, of_flops
+from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops
 from ..advice.conflicts import conflict, out_of_order, warning
 from ..advice.large_values import best_in_parts
 from ..advice.open_conflicts import open_keys
@@ -78,6 +78,7 @@ def _summary(plan: State) -> Summary:
         *(f"  {text}" for text in [split_text(plan)] if text),
         f"a device computes {flops.text(number=of_flops)} in a call{share}",
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
+        *([f"  that is more than a device has: {exact_bytes(room)}"] if stored.bytes > (room := plan.mesh.chip.memory) else []),
         *_loops(plan),
         *sent_around(plan),
         *_in_parts(plan),

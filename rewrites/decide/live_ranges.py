@@ -59,7 +59,7 @@ class Traits(NamedTuple):
     stores_reads: bool = False
     """Whether its operands are stored for it: it is a collective or a loop."""
     at_once: bool = False
-    """Whether it takes its operand where that is made: each trip adds it to a carry, or stores it for later."""
+    """Whether it takes its operand where that is made: each trip adds it to a carry, scatters it, or stores it for later."""
 
 
 @dataclass(slots=True, eq=False)
@@ -149,8 +149,6 @@ KEPT = frozenset(["stored", "optimization_barrier"])
 """Ops that keep their operands from being made again."""
 STORES_READS, SLICE = Traits(False, stores_reads=True), Traits(True)
 """What is no op: a collective or a loop; a slice."""
-OVER_A_LOOP = Traits(False, stores_reads=True, at_once=True)
-"""A fold, or a gather, over a loop."""
 
 
 class _Ranges(Walk[LocalArray]):
@@ -193,7 +191,9 @@ class _Ranges(Walk[LocalArray]):
             pending = [*left] if self.has_loops else []
             entered = step.axes if isinstance(step, EachTrip) else step.loops
             start, made = made, self.array(move.value, step.after, step.kind, (*pending, *entered))
-            its = SLICE if not step.communicates else OVER_A_LOOP if step.is_in_time else STORES_READS
+            its = SLICE if not step.communicates else STORES_READS
+            if step.is_in_time or (step.loops and isinstance(step, Fold)):
+                its = its._replace(at_once=True)
             self.add(MemoryStep(its, step.kind, [start], [made]))
         return made
 
