@@ -16,7 +16,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move, nearly_elsewhere
-from ...rewrites.decide.in_trips import once
+from ...rewrites.decide.in_memory import once
 from ...rewrites.decide.price import START
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
@@ -173,12 +173,12 @@ def _accumulated(plan: State, terms: Sequence[Node], axes: Collection[Place]) ->
             continue
         over = " and ".join(f"`{other.axis}`" for other in several if other.carry == each.carry)
         stacked = ", and what an inner loop stacks for it," if any(nodes[n].op_name == "collect" for n in each.nodes) else ""
-        carry, chip = plan.source.addresses.names[nodes[each.carry].results[0]], plan.mesh.chip
+        carry = plan.source.addresses.names[nodes[each.carry].results[0]]
         holds = f"`{carry}`{stacked} undivided over {over}: {each.more:,} bytes more"
         if each.fits:
             yield Reason(f"until the loop ends, a device holds {holds}", 1)
         else:
-            room = f"a {chip.name} has {chip.memory:,} bytes of memory"
+            room = f"a device has {plan.mesh.chip.memory:,} bytes of memory"
             yield Reason(f"each trip scatters it, as {room}: until the loop ends, a device would hold {holds}", 1)
 
 

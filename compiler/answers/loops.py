@@ -11,7 +11,7 @@ from functools import partial
 from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops
 from ...dialects.ranges.algebra import Loop
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.in_trips import once
+from ...rewrites.decide.in_memory import once
 from ...rewrites.decide.live_ranges import over_steps
 from ...rewrites.lower.loop_schedule import Crossing
 from ...rewrites.program.program import NO_VALUE, ValueId

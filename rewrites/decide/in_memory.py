@@ -8,10 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from .decide import Decisions, sent_in_trips
-from .in_trips import once
+from ..program.program import ValueId
+from .decide import Decisions, Move, sent_in_trips
+from .in_trips import Once, gathered_in_trips, loops_of, scattered_in_trips
 from .live_ranges import live_ranges
 from .placements import Placements, boundary
+from .price import Price
 
 
 def within_memory(found: Decisions, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
@@ -41,3 +43,32 @@ def _peak(found: Decisions) -> int:
     ends = ((value, boundary(placements, value)) for value in (*program.arguments, *program.returned))
     sizes = [placements.local_bytes(value, layout) for value, layout in ends]
     return sum(sizes) + live_ranges(found, sizes[: len(program.arguments)]).peak.bytes
+
+
+def once(found: Decisions) -> list[Once]:
+    """The values that are sent once around a loop, of which a device then holds more than its part; the cheapest first.
+
+    These take the least time in each trip for the memory that it frees.
+    """
+    every = dict[ValueId, Once]()
+    for move in found.moves:
+        if move.communicates and (one := _once(found.placements, move)) is not None and one.held > 0:
+            every[one.value] = every[one.value] + one if one.value in every else one
+    return sorted(every.values(), key=lambda each: each.seconds / each.held)
+
+
+def _once(placements: Placements, move: Move) -> Once | None:
+    """A move that runs once around a loop; None if it runs in its trips, or could not."""
+    value, ends = move.value, (move.source, move.target)
+    scattered = scattered_in_trips(move.source.with_pending(move.pending), move.target, placements.width(value))
+    loops = loops_of(placements, value, move.uses)
+    if move.is_said or (scattered is None and not loops):
+        return None
+    here, there = (placements.local_bytes(value, layout) for layout in ends)
+    if scattered is not None:
+        held, ways = here - there, [scattered]
+    else:
+        held, ways = there - here, [gathered_in_trips(move.path, loops, begins=True)] * len(move.uses)
+    mesh, more = placements.program.mesh, sum(way.bytes for way in ways) - move.path.bytes
+    each, now = (Price.of(mesh, ((way, 1) for way in some)).seconds for some in (ways, [move.path]))
+    return Once(value, held, more, each - now)

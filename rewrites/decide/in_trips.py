@@ -13,19 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop, Place
 from ..program.program import NodeId, ValueId
 from ..redistribute.kinds.local import EachTrip
 from ..redistribute.search import Path, path
-from ..redistribute.steps import Bytes, devices
+from ..redistribute.steps import Bytes
 from .placements import Placements
-
-if TYPE_CHECKING:
-    from .choices import Use
-    from .decide import Decisions, Move
 
 
 def is_in_each_trip(placements: Placements, value: ValueId) -> bool:
@@ -34,7 +29,7 @@ def is_in_each_trip(placements: Placements, value: ValueId) -> bool:
     return bool(chosen) and (value in chosen or placements.program.source(value) in chosen)
 
 
-def loops_of(placements: Placements, value: ValueId, uses: Iterable[Use]) -> tuple[Place, ...]:
+def loops_of(placements: Placements, value: ValueId, uses: Iterable[tuple[NodeId, int]]) -> tuple[Place, ...]:
     """The loops in whose trips all of these uses read a value that is the same in all trips."""
     found: list[Place] | None = None
     own = placements.with_sums(value).named
@@ -82,31 +77,9 @@ class Once:
     held: int = 0
     """The bytes that a device holds in all trips because of it."""
     more: Bytes = 0
-    """The bytes that a device would receive more."""
+    """The bytes that a device would receive more in a call."""
+    seconds: float = 0
+    """How much longer that takes."""
 
     def __add__(self, other: Once) -> Once:
-        return Once(self.value, self.held + other.held, self.more + other.more)
-
-
-def once(found: Decisions) -> list[Once]:
-    """The values that are sent once around a loop, of which a device then holds more than its part; the cheapest first."""
-    every = dict[ValueId, Once]()
-    for move in found.moves:
-        if move.communicates and not any(isinstance(step, EachTrip) for step in move.path.steps):
-            one = _once(found.placements, move)
-            if one is not None and one.held > 0:
-                every[one.value] = every[one.value] + one if one.value in every else one
-    return sorted(every.values(), key=lambda each: each.more / each.held)
-
-
-def _once(placements: Placements, move: Move) -> Once | None:
-    source, here, there = move.source.with_pending(move.pending), move.source, move.target
-    width, sent = placements.width(move.value), sum(step.bytes * step.trips for step in move.path.steps)
-    if (way := scattered_in_trips(source, there, width)) is not None:
-        held = placements.local_bytes(move.value, here) - placements.local_bytes(move.value, there)
-        return None if move.is_said else Once(move.value, held, way.bytes - sent)
-    loops = loops_of(placements, move.value, move.uses)
-    if not loops:
-        return None
-    held = placements.local_bytes(move.value, there) - placements.local_bytes(move.value, here)
-    return Once(move.value, held, (len(move.uses) * devices(loops) - 1) * sent)
+        return Once(self.value, self.held + other.held, self.more + other.more, self.seconds + other.seconds)

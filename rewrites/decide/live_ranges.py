@@ -175,6 +175,10 @@ class _Ranges(Walk[LocalArray]):
         loops = in_time((*layout.named, *within)) if self.has_loops else ()
         return LocalArray(self.placements.local_bytes(value, layout), value, form, loops=loops)
 
+    def made(self, value: ValueId, layout: Layout) -> LocalArray:
+        """The array of a value as it is made, with the sums that are pending in it."""
+        return self.array(value, layout, within=(each.axis for each in self.placements.made(value)))
+
     def add(self, step: MemoryStep) -> None:
         self.steps.append(step)
         reads = step.reads
@@ -210,9 +214,9 @@ class _Ranges(Walk[LocalArray]):
                 found = self.known[id(placed)] = traits(node.signature.definition), sizes
             its, sizes = found
             reads = self.reads(node) if number in self.moving else [values[value] for value in node.operands]
-            makes = [*map(LocalArray, sizes, node.results)]
-            if self.has_loops:
-                self.in_trips(node, makes)
+            makes = (
+                [*map(self.made, node.results, placed.produced)] if self.has_loops else [*map(LocalArray, sizes, node.results)]
+            )
             self.add(MemoryStep(its, node.op_name, reads, makes, number, reads if its.in_place else ()))
             for array in makes:
                 if array.value in homes:
@@ -220,17 +224,11 @@ class _Ranges(Walk[LocalArray]):
                 else:
                     values[array.value] = array
 
-    def in_trips(self, node: Node, makes: Sequence[LocalArray]) -> None:
-        """Says of which loops each trip has its own of what an op makes: those on which it lies, or is a sum."""
-        for array, layout in zip(makes, self.placements.nodes[node.number].produced, strict=True):
-            sums = (each.axis for each in self.placements.made(array.value))
-            array.loops = in_time((*layout.named, *sums))
-
     def control(self, control: Control) -> None:
         reads = [self.read(node.operands[0], node.number, 0) for node in control.enters]
         entered = {value: (node, array) for node, array in zip(control.enters, reads, strict=True) for value in node.results}
         bodies = [self.inner(control, position, entered) for position in range(len(control.regions))]
-        makes = [self.array(made.results[0], self.placements.nodes[made.number].produced[0]) for made, _ in control.leaves]
+        makes = [self.made(made.results[0], self.placements.nodes[made.number].produced[0]) for made, _ in control.leaves]
         carries = [array for node, array in zip(control.enters, reads, strict=True) if node.op_name == "carry"]
         self.add(MemoryStep(STORES_READS, control.op.name, reads, makes, takes=carries, bodies=bodies))
         for (_, node), array in zip(control.leaves, makes, strict=True):
@@ -243,7 +241,7 @@ class _Ranges(Walk[LocalArray]):
         for argument in control.op.regions[position].block.args:
             value = self.program.numbers[argument]
             node, outside = entered[value]
-            array = self.array(value, self.placements.nodes[node.number].produced[node.results.index(value)])
+            array = self.made(value, self.placements.nodes[node.number].produced[node.results.index(value)])
             if node.op_name == "carry" or (node.op_name == "enter" and array.bytes == outside.bytes):
                 array.given = node.op_name != "carry"
                 carries += [] if array.given else [array]

@@ -5,7 +5,6 @@
 
 from bisect import bisect
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -17,7 +16,6 @@ from lowered import lowers_from_its_text
 
 import partita as pt
 from partita.compiler.api.plan import Plan
-from partita.dialects.chips import CHIPS, DEFAULT
 
 MESH = pt.Mesh(data=4, model=2)
 TRIPS = 5
@@ -130,7 +128,7 @@ def test_what_a_sum_over_two_axes_takes_until_the_loop_ends_is_said_once() -> No
         assert said.endswith(f"undivided over `data` and `model`: {4 * 8 * 16 * 7 // 8:,} bytes more")
 
 
-def test_a_sum_that_each_trip_reads_too_does_not_wait_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sum_that_each_trip_reads_too_does_not_wait_for_memory() -> None:
     """With the norm of each micro-batch's gradients: then it is not the memory that is short."""
 
     def normed(params: Tree, batch: Tree) -> Tree:
@@ -142,22 +140,20 @@ def test_a_sum_that_each_trip_reads_too_does_not_wait_for_memory(monkeypatch: py
         grads, norms = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), batch)
         return grads, norms
 
-    monkeypatch.setitem(CHIPS, DEFAULT, replace(CHIPS[DEFAULT], memory=1))
-    plan = pt.plan(normed, pt.Mesh(data=4, model=2), *TRAINING).apply(DATA, pt.ZeRO(3, "data", params="params"))
+    plan = pt.plan(normed, pt.Mesh(data=4, model=2, memory="1B"), *TRAINING).apply(DATA, pt.ZeRO(3, "data", params="params"))
     assert sent(plan, *TRAINING)["all_reduce"] >= TRIPS
     assert not any("bytes of memory" in str(plan.explain(each)) for each in plan.collectives())
 
 
-def test_sums_for_which_there_is_no_memory_are_scattered_in_each_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_for_which_there_is_no_memory_are_scattered_in_each_trip() -> None:
     def planned(memory: int) -> Plan:
-        monkeypatch.setitem(CHIPS, DEFAULT, replace(chip, memory=memory))
-        return pt.plan(deep, pt.Mesh(data=4, model=2), *DEEP).apply(*STORED)
+        return pt.plan(deep, pt.Mesh(data=4, model=2, memory=f"{memory + 1}B"), *DEEP).apply(*STORED)
 
     def least(count: int) -> int:
         """The least memory with which there are so few scatters."""
         return bisect(range(1 << 20), False, key=lambda memory: planned(memory).counts()["reduce_scatter"] <= count)
 
-    chip, trips = CHIPS[DEFAULT], TRIPS * LAYERS
+    trips = TRIPS * LAYERS
     one, both = least(1 + trips), least(2)
     assert both == one + MORE
     for memory, count in ((both, 2), (both - 1, 1 + trips), (one - 1, 2 * trips)):
@@ -165,7 +161,7 @@ def test_sums_for_which_there_is_no_memory_are_scattered_in_each_trip(monkeypatc
         assert sent(plan, *DEEP)["reduce_scatter"] == count
     first, _ = [each for each in plan.collectives() if each.kind == "reduce_scatter"]
     said = str(plan.explain(first))
-    assert f"each trip scatters it, as a {DEFAULT} has {one - 1:,} bytes of memory: until the loop ends, a device would" in said
+    assert f"each trip scatters it, as a device has {one:,} bytes of memory: until the loop ends, a device would" in said
     assert f"`, and what an inner loop stacks for it, undivided over `data`: {MORE:,} bytes more" in said
 
 

@@ -165,7 +165,7 @@ builtin.module attributes {array.mesh = "data=4, model=2"} {
 }
 // CHECK:      `broadcast` is no step
 // CHECK-NEXT: note: the op is `%a = lax.dot_general %x, %w {dimension_numbers = (((1,), (0,)), ((), ()))} : f32[8, 16], f32[16, 8] -> f32[8, 8]`
-// CHECK-NEXT: help: the steps are all_gather, all_reduce, all_to_all, cut, halo, pad, permute, pieces, reduce_scatter, slice
+// CHECK-NEXT: help: the steps are all_gather, all_reduce, all_to_all, cut, each_trip, halo, pad, permute, pieces, reduce_scatter, slice
 // CHECK-NEXT: help: the cheapest path is `all_gather over (data) 0@4`
 
 // -----

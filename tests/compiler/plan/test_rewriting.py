@@ -160,7 +160,9 @@ def test_a_training_step_with_its_loss_in_parts_stores_less() -> None:
     # Forward and backward are one loop. The layers run outside of it.
     (loop,) = loops(after)
     assert (loop.loop, loop.kept) == ("t:4", 0)
-    assert after.counts() == plan.counts()
+    # The table of embeddings is gathered for all trips, forward and backward.
+    gathers = plan.counts()["all_gather"] - 1
+    assert after.counts() == plan.counts() | {"all_gather": gathers}
     # No array is as large as the logits any more; the largest is the table, gathered.
     logits = 2 * 16 * 1024 * 4
     whole, parts = ([each.bytes for each in made.memory().arrays if each.kind == "temporary"] for made in (plan, after))
