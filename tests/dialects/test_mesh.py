@@ -136,6 +136,29 @@ def test_an_axis_may_be_called_chip():
     assert both.refine(chip=(2, 2)).whole() is both
 
 
+def test_a_mesh_says_how_much_memory_a_plan_may_use():
+    mesh = Mesh(data=8, chip="H100", memory="1.5GiB")
+    assert mesh.chip.memory == 3 << 29 and str(mesh) == "data=8, chip=H100, memory=1536MiB"
+    assert repr(mesh) == "Mesh(data=8, chip='H100', memory='1536MiB')" and eval(repr(mesh), {"Mesh": Mesh}) is mesh
+    assert Mesh.parse(str(mesh)) is copy.deepcopy(mesh) is pickle.loads(pickle.dumps(mesh)) is mesh
+    assert str(mesh.refine(data=(2, 4)).having("t:4")) == "data.0=2, data.1=4, t:4, chip=H100, memory=1536MiB"
+    assert mesh.refine(data=(2, 4)).whole() is mesh.on("left").on("") is mesh
+    assert Mesh(data=8, memory="16GB") is Mesh(data=8), "a v5e has as much"
+    assert Mesh.parse("memory=4, memory=12GB, data=2") is Mesh({"memory": 4, "data": 2}, memory="12GB")
+    assert Mesh(memory=4).axes == {"memory": 4}
+
+
+@pytest.mark.parametrize("memory", ["12", "x", "0GiB", "-1GiB", "12 gib", "GiB", 1.5, ["1GiB"]])
+def test_a_memory_that_is_no_number_of_bytes_is_an_error(memory: str):
+    with pytest.raises(Error, match="`memory` takes how much of a device's memory a plan may use"):
+        Mesh(data=8, memory=memory)
+
+
+def test_a_mesh_has_one_memory():
+    with pytest.raises(Error, match="one kind of chip"):
+        Mesh.parse("data=8, memory=1GiB, memory=2GiB")
+
+
 @pytest.mark.parametrize(
     ("chip", "said"),
     [

@@ -31,7 +31,6 @@ NEEDED = {
     "compiler/advice/redundancy.py:silent_rows": TEXT,
     "compiler/answers/expect.py:_heaviest": TEXT,
     "compiler/answers/summary.py:_summary": TEXT,
-    "compiler/cost/loops.py:_flops": MAIN,
     "compiler/cost/loops.py:main_loops": MAIN,
     "compiler/cost/memory.py:_left_by": TEXT,
     "compiler/graph/nodes.py:counted_collectives": "the bytes of a collective follow from the larger of its two sides",
@@ -44,6 +43,7 @@ NEEDED = {
     "rewrites/decide/deferred_reductions.py:through": "of two minimum cuts of pending sums, that which costs less",
     "rewrites/decide/free_ops.py:computes_little": "what is free: an op that computes little may run on all devices",
     "rewrites/decide/in_memory.py:fits": MEMORY,
+    "rewrites/decide/in_memory.py:within_memory": MEMORY,
     "rewrites/decide/in_memory.py:once": "what takes the least time for the memory that it frees",
     "rewrites/decide/live_ranges.py:_behind": MEMORY,
     "rewrites/decide/live_ranges.py:_settled": MEMORY,
@@ -52,6 +52,7 @@ NEEDED = {
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
     "rewrites/lower/loop_schedule.py:_is_little": STORED,
+    "rewrites/lower/loop_schedule.py:flops_of": "of the branches of an op, the flops of the one that computes the most",
     "rewrites/lower/loop_schedule.py:spreads": STORED,
 }
 

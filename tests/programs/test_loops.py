@@ -247,6 +247,18 @@ def test_a_page_shows_a_plan_with_loops(tmp_path: Path) -> None:
     assert "t:8" in (tmp_path / "plan.html").read_text()
 
 
+def test_a_plan_lists_its_loops_and_what_they_need_of_each_other() -> None:
+    plan = planned("vocabulary of a loss", "alone")
+    found = plan.loops()
+    assert [(each.loop, each.times) for each in found] == [("t:8", 1)] * 3
+    text = str(found)
+    assert "`reduce_max#0` at test_loops.py" in text and "is folded over the trips of t:8, and later ops read it" in text
+    assert "is computed again in 2 later loops over t:8: 393 kFLOP in each; stored, 24.0 KiB" in text
+    stored = str(planned("associative scan", "alone").loops())
+    assert "is stored for 1 later loop over t:8" in stored and "computed again, " in stored
+    assert str(pt.plan(loss, pt.Mesh(), *LOSS).loops()) == "no loops"
+
+
 def test_loops_in_loops_are_counted_once_each() -> None:
     fn, args, *_ = PROGRAMS["clipped"]
     plan = pt.plan(fn, pt.Mesh(), *args).tile("h", 0, "t:4").tile("h", 0, "u:2")

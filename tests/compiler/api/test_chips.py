@@ -65,6 +65,15 @@ def test_a_program_in_index_notation_whose_chip_is_none_is_an_error(size: str, s
         pt.parse(f"mesh data=8, chip={size}\nfn f(x: f32[B=8]) -> f32[B] {{\n  return x\n}}\n")
 
 
+def test_a_program_in_index_notation_says_how_much_memory_a_plan_may_use() -> None:
+    text = "mesh data=8, chip=H100, memory=12GiB\nfn f(x: f32[B=8]) -> f32[B] {\n  return x\n}\n"
+    plan = pt.parse(text).plan()
+    assert plan.mesh is pt.Mesh(data=8, chip="H100", memory="12GiB")
+    assert pt.parse(pt.parse(text).text).plan().mesh is plan.mesh
+    with pytest.raises(pt.Error, match="mesh axis `memory` has size 12xyz"):
+        pt.parse(text.replace("12GiB", "12xyz"))
+
+
 def test_decisions_of_a_text_are_those_for_its_chip() -> None:
     plan = planned()
     claims = str(lowering.claims(plan))

@@ -99,7 +99,7 @@ def test_what_a_device_cannot_hold_is_sent_in_each_trip(name: str, gathers: int)
 def test_no_more_is_sent_in_each_trip_than_there_is_no_memory_for() -> None:
     once = planned(*STRATEGIES["zero 3"], MICRO)
     most, least = once.memory().bytes, once.apply(pt.EachTrip("params")).memory().bytes
-    before = None
+    before, plan = None, once
     for limit in range(most + 1, least, -2048):
         plan = pt.plan(step, pt.Mesh(data=4, model=2, memory=f"{limit}B"), *ARGS).apply(*STRATEGIES["zero 3"], MICRO)
         assert plan.memory().bytes <= limit, "it is less than is stored in any case only at the end"
@@ -156,7 +156,7 @@ def test_folds_over_the_batch_in_the_middle_are_refused_or_exact() -> None:
         plan.apply(pt.Microbatch(4, inputs="x"))
     assert "would run 7 loops one after another over the batch, and takes at most 2" in refused.value.title
     assert "loops=7" in refused.value.helps[0]
-    assert "is folded over the batch, and later ops read it" in refused.value.notes[0]
+    assert "is folded over the trips of micro:4, and later ops read it" in refused.value.notes[0]
     assert "test_microbatch.py" in refused.value.notes[0]
     exact = plan.apply(pt.Microbatch(4, inputs="x", loops=12))
     same(exact.compile()(PARAMS, BATCH["x"]), fn(PARAMS, BATCH["x"]))
