@@ -10,6 +10,7 @@ built from the sources in `page/` of the repository; the licences of what it is 
       collective_rows  collectives, those of layers that are alike together, with their reasons
       layout_drawings  the layouts of all values, and how to draw each
       problems         conflicts, stops, what runs unpartitioned, what is in excess
+      loop_rows        the loops in which ranges run, and what crosses between them
       memory_timeline  memory over time
       dataflow         the dataflow graph, its nodes that are alike together
     string_table       texts, lines and layouts that are written once and referred to by number

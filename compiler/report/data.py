@@ -17,6 +17,7 @@ from ..plan.state import State
 from .collective_rows import sent_json
 from .dataflow import kernels_json
 from .layout_drawings import Kept, changed_layouts, layout_numbers, layouts_pool
+from .loop_rows import loops_json
 from .memory_timeline import memory_json
 from .problems import open_json
 from .program import Shown, program_rows
@@ -88,6 +89,7 @@ def _step(plan: State, own: int, last: bool, kinds: Sequence[int], pools: Pools)
         "unknown": list(flops.unknown),
         "excess": redundant_flops(plan),
         "memory": memory_json(plan, kinds, pools),
+        "loops": loops_json(plan, pools),
         "sent": sent_json(plan, pools),
         "open": open_json(plan, kinds, pools),
         "graph": None if graph is None else kernels_json(graph, pools),

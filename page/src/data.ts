@@ -102,6 +102,13 @@ export interface Stored {
 /** What is in it, its kind, its bytes, its first and its last time, the line that makes it. */
 export type Bar = [number, string, number, number, number, number];
 
+/** The loops in which ranges run, and the lines about what ends them and what later ones need. */
+export interface Loops {
+  /** Its name, how often it runs, its flops in all trips, and the bytes of its carries, of its stacks, and of those that loops read. */
+  rows: [number, number, number, number, number, number][];
+  notes: number[];
+}
+
 export interface Memory {
   bytes: number;
   arguments: number;
@@ -149,6 +156,7 @@ export interface Step {
   /** The number of its program, which differs from that of the step before if a law rewrites it. */
   program: number;
   memory: Memory;
+  loops: Loops;
   sent: Row[];
   open: Open;
   graph: Kernels | null;

@@ -1,9 +1,9 @@
 // What one device stores over time, and the largest arrays of it, each from its first step to its last.
 import * as Plot from "@observablehq/plot";
 import { useEffect, useRef } from "preact/hooks";
-import { Leads, Line } from "./inspector";
+import { Leads, Line, Said } from "./inspector";
 import { high, step, text, theme } from "./state";
-import { bytes, count, exact } from "./units";
+import { bytes, count, exact, flops } from "./units";
 
 const KINDS: Record<string, string> = {
   arguments: "arguments",
@@ -41,6 +41,7 @@ export function Memory() {
           To the right, the steps of the program in the order in which XLA runs them. A loop is as long as one of its trips: each trip stores
           the same. An estimate of what XLA allocates on CPU, made without compiling.
         </p>
+        <Loops />
       </div>
       <div class="scroll pad">
         <h4>Stored at the peak</h4>
@@ -64,6 +65,52 @@ export function Memory() {
         </table>
       </div>
     </div>
+  );
+}
+
+function Loops() {
+  const { rows, notes } = step.value.loops;
+  return (
+    rows.length > 0 && (
+      <section>
+        <h4>Loops in which ranges run, one after another</h4>
+        <table class="list">
+          <thead>
+            <tr>
+              <th>loop</th>
+              {["computed", "carried", "stored", "for later loops"].map((name) => (
+                <th class="right" key={name}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([name, times, computed, ...sizes], index) => (
+              <tr key={index}>
+                <td class="mono">
+                  {text(name)}
+                  {times > 1 && <span class="times"> × {count(times)}</span>}
+                </td>
+                <td class="right">{flops(computed)}</td>
+                {sizes.map((size, at) => (
+                  <td class="right" key={at} title={`${exact(size)} bytes`}>
+                    {bytes(size)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <ul class="reasons">
+          {notes.map((line) => (
+            <li key={line}>
+              <Said text={text(line)} />
+            </li>
+          ))}
+        </ul>
+      </section>
+    )
   );
 }
 

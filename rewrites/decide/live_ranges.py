@@ -31,11 +31,11 @@ from .walk import Walk
 class LocalArray:
     """One array of one device: a value in its own layout, or in the one that the last step of a move leaves.
 
-    `form` is the kind of that step, such as `all_gather`; "" for a value as its op makes it. The array is stored from step
-    `first` to step `last`, -1 for before the first one. `given` arrays have a buffer elsewhere: the program's arguments and
-    results, and what a region reads from outside. `behind` has the stored arrays from which a map computes it: two of them if
-    there are more. `aligned`: each element is computed from those at its own index. `loops` are those of which each trip has an
-    array of its own.
+    `form` is the kind of that step, such as `all_gather`, or `carry` and `stack` over a loop; "" for a value as its op
+    makes it. The array is stored from step `first` to step `last`, -1 for before the first one. `given` arrays have a
+    buffer elsewhere: the program's arguments and results, and what a region reads from outside. `behind` has the stored
+    arrays from which a map computes it: two of them if there are more. `aligned`: each element is computed from those at
+    its own index. `loops` are those of which each trip has an array of its own.
     """
 
     bytes: int
@@ -194,11 +194,13 @@ class _Ranges(Walk[LocalArray]):
             left = (axis for axis in pending if axis not in step.axes or not isinstance(step, Fold))
             pending = [*left] if self.has_loops else []
             entered = step.axes if isinstance(step, EachTrip) else step.loops
-            start, made = made, self.array(move.value, step.after, step.kind, (*pending, *entered))
+            in_time = step.is_in_time and step.communicates
+            form = step.kind if not in_time else "carry" if isinstance(step, Fold) else "stack"
+            start, made = made, self.array(move.value, step.after, form, (*pending, *entered))
             its = SLICE if not step.communicates else STORES_READS
-            if step.is_in_time or (step.loops and isinstance(step, Fold)):
+            if in_time or (step.loops and isinstance(step, Fold)):
                 its = its._replace(at_once=True)
-            self.add(MemoryStep(its, step.kind, [start], [made]))
+            self.add(MemoryStep(its, form, [start], [made]))
         return made
 
     def op(self, nodes: Sequence[Node]) -> None:
