@@ -120,15 +120,17 @@ class Cut:
             self.across(cast(spmd.Collective, op), operands[0])
         elif isinstance(op, BARRIERS):
             self.barrier(op, operands, [varied or self.held(op, at) for at, varied in enumerate(varies)])
-        elif isinstance(op, RegionOp) and self.ends_inside(op):
-            self.opened(op, operands, varies)
         else:
-            inside = any(varies) or over or any(self.loop in _places(each) for each in op.walk())
-            self.add(op, operands, op.results, inside)
+            inside = any(varies) or any(self.loop in _places(each) for each in op.walk())
+            if isinstance(op, RegionOp) and inside and self.opens(op):
+                self.opened(op, operands, varies)
+            else:
+                self.add(op, operands, op.results, inside)
 
-    def ends_inside(self, op: RegionOp) -> bool:
-        """Whether a loop has to end within a region."""
-        return any(self.loop in _places(each) and not _is_row(each) for each in op.walk())
+    def opens(self, op: RegionOp) -> bool:
+        """Whether the loop runs within the regions of an op: one has to end there, or the op is an outer loop."""
+        ends = any(self.loop in _places(each) and not _is_row(each) for each in op.walk())
+        return ends or op.params.get("loop") is not None
 
     def across(self, op: spmd.Collective, operand: Value) -> None:
         """A collective over the loop: a fold, or a stack of what it then takes."""

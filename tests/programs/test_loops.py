@@ -266,6 +266,18 @@ def test_loops_in_loops_are_counted_once_each() -> None:
     same(plan.compile()(*args), fn(*args))
 
 
+def test_what_an_inner_loop_makes_does_not_run_again_for_an_outer_one() -> None:
+    """The product depends on the outer loop alone, and what is stacked on both."""
+
+    def both(x):
+        return jnp.stack([x, x]), x @ x
+
+    x = np.arange(16, dtype=np.float32)
+    plan = pt.plan(both, pt.Mesh(c=4), x).tile("x", 0, ("c", "t:2")).tile("result/0", 0, "u:2")
+    assert plan.counts() == executions(plan.spmd())[0] | {"all_to_all": 0, "permute": 0}
+    same(plan.compile()(x), both(x))
+
+
 def test_a_dim_is_padded_on_an_axis_and_a_loop_at_once() -> None:
     fn, args, *_ = PROGRAMS["clipped"]
     for places in (("data", "t:3"), ("t:3", "data")):
