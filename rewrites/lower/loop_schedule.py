@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects import spmd
 from ...dialects.array import Barrier, Coordinate
@@ -22,6 +22,7 @@ from ...dialects.definitions.flops import flops
 from ...dialects.lax import CondOp, LaxOp, ScanOp
 from ...dialects.op_text import array_types
 from ...dialects.ranges.algebra import Loop
+from ..emit import type_at
 
 FLOPS_PER_BYTE = 200
 """The flops in the time in which a chip reads a byte of its memory: 155 on a v3, 243 on a v5e, 295 on an H100."""
@@ -125,11 +126,12 @@ class Schedule:
         """The values that several loops need."""
         for item, needed in reversed(self.again.items()):
             op = cast(RunOp, item).op
-            for value, type in zip(item.makes, array_types(op.results), strict=True):
-                work, stored = flops_of(op), value in self.stored
+            work = flops_of(op)
+            for value in item.makes:
+                stored = value in self.stored
                 if isinstance(op, LaxOp) and (stored or len(self.runs[item]) > 1):
-                    size, work = loop.size * type.nbytes, None if work is None else loop.size * work
-                    yield Crossing(loop, value, stored, size, work, self.loops - 1 - max(needed), len(needed) - 1)
+                    size, again = loop.size * type_at(cast(SSAValue, value)).nbytes, None if work is None else loop.size * work
+                    yield Crossing(loop, value, stored, size, again, self.loops - 1 - max(needed), len(needed) - 1)
 
     def _need(self, value: Value, loop: int) -> None:
         """A value outside of trips has to be there after a loop."""
