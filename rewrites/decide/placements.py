@@ -258,7 +258,9 @@ class Placements:
         A result goes back to where claims have it, but not along an axis on which its claims stopped: there it stays, and what
         is pending is scattered. It has contiguous blocks, because a NamedSharding can express only these.
         """
-        claimed, pending = self.results.get(value, self.homes[value]).natural, lies.pending
+        # What is pending over a loop is folded at the boundary.
+        pending = tuple(each for each in lies.pending if not isinstance(each.axis, Loop))
+        claimed = self.results.get(value, self.homes[value]).natural
         lies = lies.with_pending(()).natural
         if value in self.results and pending and all(self.is_open(value, each.axis) for each in pending):
             lies = scattered(lies, [each.axis for each in pending])

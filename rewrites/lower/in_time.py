@@ -27,7 +27,11 @@ from ...dialects.ranges.algebra import Loop, Place, nesting
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
 from .loop_schedule import Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
+from .rescaled_sums import Relative, Rescaled, Running, Unscaled, waiting_for_none
 from .trip_ops import LAST, accumulated, arranged, begin_fold, in_trip, permuted
+
+LESS = 20
+"""Sums do not wait for other folds where that leaves less than 19 parts of 20 to do."""
 
 BARRIERS = (Barrier, OPS["optimization_barrier"])
 """Ops each of whose results is one operand: of these some may be in trips, and others the same in all."""
@@ -192,10 +196,22 @@ class Cut:
             self.stack(value) if stack and value in self.varying else self.plain(value)
             for value, stack in zip(self.returns, wanted, strict=True)
         ]
-        self.sink(ends)
-        schedule = Schedule(self.items, self.varying, self.given, ends)
+        schedule = self.scheduled(ends)
         self.crossings += schedule.crossings(self.loop)
         return _Writer(self, schedule).written(ends, wanted)
+
+    def scheduled(self, ends: Sequence[Value]) -> Schedule:
+        """In which loop each item runs. Sums do not wait for other folds where that leaves less to do."""
+        self.sink(ends)
+        found = Schedule(self.items, self.varying, self.given, ends)
+        if found.loops < 2:
+            return found
+        items, varying = waiting_for_none(self.items, self.varying)
+        other = Schedule(items, varying, self.given, ends) if len(items) > len(self.items) else found
+        if other.loops < found.loops and other.work * LESS < found.work * (LESS - 1):
+            self.items, self.varying = items, varying
+            return other
+        return found
 
     def sink(self, ends: Iterable[Value]) -> None:
         """Takes an op that makes more than it reads, as an iota or a broadcast, into the trips if only they read it."""
@@ -252,6 +268,8 @@ class _Writer:
         operands = [self.env[each] for each in item.reads]
         if isinstance(item, RunOpened):
             results: Sequence[SSAValue] = item.opened.written(self.emit, operands)
+        elif isinstance(item, Unscaled):
+            results = [item.written(self.emit, self.env)]
         else:
             op = cast(RunOp, item).op
             if isinstance(op, spmd.AllGatherOp) and self.loop in op.axes:
@@ -281,14 +299,16 @@ class _Writer:
         trip = _Trip(self, [self.env[each] for each in consts], stacks, numbers)
         trip.env |= dict(zip(consts, trip.consts, strict=True)) | dict(zip(rows, trip.rows, strict=True))
         for item in inside:
-            if item.inside:
+            if isinstance(item, Running):
+                trip.go_on(item)
+            elif item.inside:
                 trip.run(cast(RunOp, item))
-        parts = [trip.env[item.reads[0]] for item in folds]
-        starts = [begin_fold(self.emit, item.monoid, part) for item, part in zip(folds, parts, strict=True)]
-        sums = [(item.monoid, part) for item, part in zip(folds, parts, strict=True)]
-        done = trip.scan(starts, sums, [trip.env[each] for each in stores])
-        for item, part, total in zip(folds, parts, done, strict=False):
-            self.env[item.makes[0]] = self.emit.cast(total, type_at(part).dtype)
+        maxima, *done = trip.scan(folds, [trip.env[each] for each in stores])
+        for item, total in zip(folds, done, strict=False):
+            self.env[item.makes[0]] = self.emit.cast(total, type_at(trip.env[item.reads[0]]).dtype)
+            if isinstance(item, Rescaled):
+                reached = item.running.reference(self.emit, maxima[item.running])
+                self.env[Relative(item.makes[0], item.running.makes[0])] = reached
         self.env.update(zip(map(Stacked, stores), done[len(folds) :], strict=True))
 
 
@@ -303,6 +323,17 @@ class _Trip:
         self.consts = self.block.args[: len(consts)]
         *self.rows, self.number = self.block.args[len(consts) :]
         self.env: dict[Value, SSAValue] = {}
+        self.maxima: dict[Running, _Maximum] = {}
+
+    def go_on(self, item: Running) -> None:
+        """Writes the maximum of the trips so far, in place of that of all."""
+        part = self.env[item.reads[0]]
+        start = begin_fold(self.around.emit, "max", part)
+        carry = self.block.insert_arg(start.type, len(self.consts) + len(self.maxima))
+        total = accumulated(self.emit, "max", carry, part)
+        before, after = (item.reference(self.emit, each) for each in (carry, total))
+        self.maxima[item] = _Maximum(start, total, before, after)
+        self.env[item.makes[0]] = item.shaped(self.emit, after)
 
     def run(self, item: RunOp) -> None:
         """Writes an op of a trip."""
@@ -316,15 +347,19 @@ class _Trip:
             results = made.results
         self.env.update(zip(item.makes, results, strict=True))
 
-    def scan(
-        self, starts: Sequence[SSAValue], folds: Sequence[tuple[str, SSAValue]], stores: Sequence[SSAValue]
-    ) -> Sequence[SSAValue]:
-        """Ends the body, and writes the loop. Returns the folds, then the stacks."""
+    def scan(self, folds: Sequence[Fold], stores: Sequence[SSAValue]) -> tuple[dict[Running, SSAValue], *tuple[SSAValue, ...]]:
+        """Ends the body, and writes the loop. Returns the maxima, then the folds, then the stacks."""
         consts, stacks, numbers = self.outer
-        at, totals = len(consts), list[SSAValue]()
-        for number, (start, (monoid, part)) in enumerate(zip(starts, folds, strict=True)):
-            carry = self.block.insert_arg(start.type, at + number)
-            totals.append(accumulated(self.emit, monoid, carry, part))
+        maxima = [*self.maxima.values()]
+        starts, totals = [each.start for each in maxima], [each.total for each in maxima]
+        for fold in folds:
+            part = self.env[fold.reads[0]]
+            starts.append(begin_fold(self.around.emit, fold.monoid, part))
+            carry: SSAValue = self.block.insert_arg(starts[-1].type, len(consts) + len(totals))
+            if isinstance(fold, Rescaled):
+                reached = self.maxima[fold.running]
+                carry = fold.scaled(self.emit, carry, reached.before, reached.after)
+            totals.append(accumulated(self.emit, fold.monoid, carry, part))
         self.block.add_op(YieldOp([*totals, *stores]))
         types = [type_at(each) for each in totals]
         types += [stacked_type(type_at(each), self.around.loop.size) for each in stores]
@@ -332,7 +367,17 @@ class _Trip:
         params = ParamsAttr.of(length=loop.size, loop=str(loop), **counts, reverse=False, unroll=1)
         op = ScanOp.of([*consts, *starts, *stacks, numbers], types, params, [Region(self.block)])
         self.around.block.add_op(op)
-        return op.results
+        return dict(zip(self.maxima, op.results, strict=False)), *op.results[len(maxima) :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Maximum:
+    """A maximum that goes on from trip to trip: before all, after this trip, and what it was before and after it."""
+
+    start: SSAValue
+    total: SSAValue
+    before: SSAValue
+    after: SSAValue
 
 
 class Opened:

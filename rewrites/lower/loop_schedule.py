@@ -49,9 +49,10 @@ class Item:
 
 @dataclass(eq=False, slots=True)
 class RunOp(Item):
-    """An op of the block."""
+    """An op of the block. One that is `fixed` is computed in each loop that needs it: its value differs among them."""
 
     op: Operation
+    fixed: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -122,6 +123,13 @@ class Schedule:
         """The number of loops."""
         return 1 + max((loop for loops in self.runs.values() for loop in loops), default=-1)
 
+    @property
+    def work(self) -> int:
+        """The time of one trip of all loops, in flops: what it computes, and what it stores and reads for later loops."""
+        computed = sum(len(loops) * (flops_of(item.op) or 0) for item, loops in self.runs.items() if isinstance(item, RunOp))
+        stored = (type_at(cast(SSAValue, value)).nbytes for value in self.stored if isinstance(value, SSAValue))
+        return computed + 2 * FLOPS_PER_BYTE * sum(stored)
+
     def crossings(self, loop: Loop) -> Iterator[Crossing]:
         """The values that several loops need."""
         for item, needed in reversed(self.again.items()):
@@ -164,9 +172,10 @@ class Schedule:
             # Later loops read what is stored in any case.
             read[value] = {loop for loop in read[value] if loop >= self.stored[value]}
         loops = set[int]().union(*read.values())
-        if len(loops) > 1:
+        is_fixed = not isinstance(item, RunOp) or item.fixed
+        if len(loops) > 1 and not is_fixed:
             self.again[item] = frozenset(loops)
-        if len(loops) > 1 and not is_cheap(item):
+        if len(loops) > 1 and not is_fixed and not is_cheap(item):
             first = max(loops)
             self.stored |= {value: first for value, loops in read.items() if loops - {first}}
             loops = {first}
