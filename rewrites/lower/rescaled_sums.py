@@ -19,6 +19,7 @@ from typing import NamedTuple, cast
 from xdsl.ir import SSAValue
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.definitions.syntax_tree import Read
 from ...dialects.definitions.tilings import Instance, SubIndices, bind
 from ...dialects.ground.dtypes import divides
 from ...dialects.lax import LaxOp
@@ -228,14 +229,14 @@ class _Sums:
         op = cast(LaxOp, cast(RunOp, item).op)
         if op.primitive() == "constant":
             return op.params.get("value") == 0
-        return len(op.operands) == 1 and _instance(op).moves and self.is_zero(cast(RunOp, item).reads[0])
+        return _only_reads(op) and self.is_zero(cast(RunOp, item).reads[0])
 
     def narrowed(self, value: Value) -> tuple[Value, dict[int, int]]:
         """What a value only repeats, and the dim of the value for each of its dims that is longer than 1."""
         dims = {at: at for at, extent in enumerate(_type(value).shape) if extent > 1}
         while _is_plain(item := self.maker.get(value)) and value not in self.varying:
             op = cast(LaxOp, cast(RunOp, item).op)
-            if len(op.operands) != 1 or not _instance(op).moves:
+            if not _only_reads(op):
                 break
             before, onto = cast(RunOp, item).reads[0], _onto(op, 0)
             inner = {at: onto.get(at) for at, extent in enumerate(_type(before).shape) if extent > 1}
@@ -319,6 +320,11 @@ def _type(value: Value) -> ArrayType:
     while isinstance(value, Relative):
         value = value.value
     return type_at(cast(SSAValue, value))
+
+
+def _only_reads(op: LaxOp) -> bool:
+    """Whether each element of the result is an element of the op's single operand."""
+    return len(op.operands) == 1 and isinstance(_instance(op).definition.body, Read)
 
 
 def _instance(op: LaxOp) -> Instance:
