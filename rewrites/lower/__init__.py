@@ -16,6 +16,7 @@
       before_loops          computes values that free memory before a loop
     in_time                 device-local code over loops, as loops
       loop_schedule         in which loop an op runs
+      rescaled_sums         sums that wait for no other fold, though their terms are scaled by what it gives
       trip_ops              what is over a loop, in one of its trips
     to_flow                 constructors of graphs of kernels
 

@@ -125,10 +125,11 @@ class Schedule:
 
     @property
     def work(self) -> int:
-        """The time of one trip of all loops, in flops: what it computes, and what it stores and reads for later loops."""
+        """The time of one trip of all loops, in flops: what it computes, and what it stores instead of computing it again."""
         computed = sum(len(loops) * (flops_of(item.op) or 0) for item, loops in self.runs.items() if isinstance(item, RunOp))
-        stored = (type_at(cast(SSAValue, value)).nbytes for value in self.stored if isinstance(value, SSAValue))
-        return computed + 2 * FLOPS_PER_BYTE * sum(stored)
+        stacks = {item.reads[0] for item in self.runs if isinstance(item, Stack)}
+        stored = (cast(SSAValue, value) for value in self.stored if value not in stacks)
+        return computed + 2 * FLOPS_PER_BYTE * sum(type_at(value).nbytes for value in stored)
 
     def crossings(self, loop: Loop) -> Iterator[Crossing]:
         """The values that several loops need."""

@@ -136,19 +136,33 @@ class _Sums:
     def __init__(self, items: Sequence[Item], varying: Set[Value]) -> None:
         self.given, self.varying = items, varying
         self.maker = {value: item for item in items for value in item.makes}
-        self.late = set[Value]()
-        """What depends on a fold, or on what all trips store."""
+        self.after = dict[Value, int]()
+        """How many loops have to end, one after another, before each value is known; none, if it is not there."""
         for item in items:
-            if isinstance(item, Fold | Stack) or not self.late.isdisjoint(item.reads):
-                self.late.update(item.makes)
+            after = max((self.after.get(each, 0) for each in item.reads), default=0) + isinstance(item, Fold | Stack)
+            self.after |= dict.fromkeys(item.makes, after) if after else {}
+        self.ended = 0
+        """After how many loops the sum is to run that is looked at."""
         self.made = dict[Value, Item]()
         """The items that are new in trips, by what they make."""
 
     def items(self) -> list[Item]:
         found = list[Item]()
         for item in self.given:
-            found += self.instead(item) if isinstance(item, Fold) and item.reads[0] in self.late else [item]
+            found += self.sooner(item) if isinstance(item, Fold) else [item]
         return found
+
+    def sooner(self, fold: Fold) -> list[Item]:
+        """The items that take the place of a sum, which then runs after as few loops as it can."""
+        for ended in range(self.after.get(fold.reads[0], 0)):
+            self.ended = ended
+            if (found := self.instead(fold)) != [fold]:
+                return found
+        return [fold]
+
+    def is_late(self, value: Value) -> bool:
+        """Whether a value is not known yet when the sum is to run."""
+        return self.after.get(value, 0) > self.ended
 
     def instead(self, fold: Fold) -> list[Item]:
         """The items that take the place of a sum; itself if it has to wait for another fold."""
@@ -181,7 +195,7 @@ class _Sums:
     def term(self, value: Value) -> _Term | None:
         """How a value of trips comes about; None if that is more than scaling."""
         found = _Term()
-        while value in self.late:
+        while self.is_late(value):
             item = self.maker.get(value)
             if not _is_plain(item) or value not in self.varying:
                 return None
@@ -190,8 +204,9 @@ class _Sums:
             if (shift := self.shifted(item)) is not None:
                 found.shift = item, shift
                 return found
-            outside = [at for at, each in enumerate(item.reads) if each in self.late and each not in self.varying]
-            inside = [at for at, each in enumerate(item.reads) if each in self.late and each in self.varying]
+            late = [at for at, each in enumerate(item.reads) if self.is_late(each)]
+            outside = [at for at in late if item.reads[at] not in self.varying]
+            inside = [at for at in late if at not in outside]
             scaled = inside or [at for at, each in enumerate(item.reads) if each in self.varying]
             if len(outside) > 1 or len(scaled) != 1 or not self.is_linear(item, scaled[0]):
                 return None
@@ -213,8 +228,8 @@ class _Sums:
             return None
         before = cast(RunOp, before)
         lhs, rhs = before.reads
-        is_shift = rhs in self.late and rhs not in self.varying and lhs not in self.late and lhs in self.varying
-        return before if is_shift else None
+        late = self.is_late(rhs) and not self.is_late(lhs)
+        return before if late and rhs not in self.varying and lhs in self.varying else None
 
     def is_linear(self, item: RunOp, position: int) -> bool:
         op = cast(LaxOp, item.op)
@@ -258,7 +273,7 @@ class _Sums:
     def running(self, shift: Value, factor: Factor) -> Running | None:
         """The maximum so far, in place of what the terms are shifted by; None if that does not come from one of its shape."""
         long = [extent for extent in factor.type.shape if extent > 1]
-        found = [each for each in self.folds(factor.value) if each.monoid == "max"]
+        found = [each for each in self.folds(factor.value) if each.monoid == "max" and not self.is_late(each.reads[0])]
         if len(found) != 1 or [extent for extent in _type(found[0].reads[0]).shape if extent > 1] != long:
             return None
         part = found[0].reads[0]
@@ -280,7 +295,7 @@ class _Sums:
             if isinstance(item, Fold):
                 yield item
             else:
-                ahead += [read for read in item.reads if read in self.late]
+                ahead += [read for read in item.reads if self.is_late(read)]
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
