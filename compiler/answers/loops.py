@@ -5,6 +5,7 @@ two loops over t:8, of which the second needs the sum of the first
           t:8   1   0.52 MFLOP   4,100 8,192           stored, 8,192 bytes
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -41,11 +42,12 @@ def _row(run: LoopRun) -> Sequence[Cell]:
 
 
 def _notes(plan: State, runs: Sequence[LoopRun]) -> Sequence[str]:
-    names = dict.fromkeys(run.loop for run in runs)
+    names = Counter(run.loop for run in runs)
+    several = [loop for loop, count in names.items() if count > 1]
     return [
         *(f"a trip of {loop} stores {of_bytes(_in_a_trip(plan, loop))} at the most" for loop in names),
         *sent_around(plan),
-        *_some(f"a loop over {loop} ends: {why_ended(plan, move)}" for loop in names for move in chain(plan, loop)),
+        *_some(f"a loop over {loop} ends: {why_ended(plan, move)}" for loop in several for move in chain(plan, loop)),
         *_some(_needed(plan, value, each) for value, each in crossings(plan) if _is_shown(value, each)),
     ]
 
