@@ -193,7 +193,8 @@ def memory(asked: Asked) -> str:
 def loops(asked: Asked) -> str:
     """The loops in which ranges run, and what ends them.
 
-    Their flops, and what each carries and stores. Below them is what later loops compute again, or read from memory, with the cost of the other way.
+    Their flops, and what each carries and stores. Below them is what later loops compute again, or read from memory, with the
+    cost of the other way.
 
     loops     -->     t:8   1   4.20 MFLOP   4.00 KiB   0 bytes   0 bytes
     """
