@@ -59,7 +59,7 @@ class Traits(NamedTuple):
     stores_reads: bool = False
     """Whether its operands are stored for it: it is a collective or a loop."""
     at_once: bool = False
-    """Whether it takes its operand where that is made: each trip adds it to a carry, scatters it, or stores it for later."""
+    """Whether it takes its operand where that is made: each trip adds it to a carry, or stores it for later."""
 
 
 @dataclass(slots=True, eq=False)
@@ -197,9 +197,7 @@ class _Ranges(Walk[LocalArray]):
             in_time = step.is_in_time and step.communicates
             form = step.kind if not in_time else "carry" if isinstance(step, Fold) else "stack"
             start, made = made, self.array(move.value, step.after, form, (*pending, *entered))
-            its = SLICE if not step.communicates else STORES_READS
-            if in_time or (step.loops and isinstance(step, Fold)):
-                its = its._replace(at_once=True)
+            its = SLICE if not step.communicates else STORES_READS._replace(at_once=in_time)
             self.add(MemoryStep(its, form, [start], [made]))
         return made
 

@@ -201,3 +201,70 @@ def test_a_mesh_with_loops_is_its_text() -> None:
 def test_a_graph_that_is_cut_has_no_loops() -> None:
     with pytest.raises(pt.Error, match="has no loops, and the plan has `micro:4`"):
         planned(MICRO).lower("collective")
+
+
+def by_hand(trips: int, in_each_trip: bool):
+    """A step of ZeRO-3 with micro-batches, on the devices of `data`: parameters gathered and gradients scattered by hand."""
+
+    def whole(w):
+        return jax.lax.all_gather(w, "data", axis=0, tiled=True)
+
+    def loss(weights, x, y):
+        for w in weights:
+            # The transpose of a gather scatters.
+            x = jnp.tanh(x @ (whole(w) if in_each_trip else w))
+        return jnp.sum((x - y) ** 2) / 512 / 128
+
+    def device(weights, moments, x, y):
+        parts = x.reshape(trips, -1, 128), y.reshape(trips, -1, 128)
+        used = weights if in_each_trip else [whole(w) for w in weights]
+
+        def trip(sums, part):
+            return jax.tree.map(jnp.add, sums, jax.value_and_grad(loss)(used, *part)), None
+
+        (value, grads), _ = jax.lax.scan(trip, (jnp.zeros(()), [jnp.zeros_like(w) for w in used]), parts)
+        if not in_each_trip:
+            grads = [jax.lax.psum_scatter(g, "data", scatter_dimension=0, tiled=True) for g in grads]
+        moments = [0.9 * m + g for m, g in zip(moments, grads, strict=True)]
+        return [w - 0.1 * m for w, m in zip(weights, moments, strict=True)], moments, jax.lax.psum(value, "data")
+
+    spec = jax.sharding.PartitionSpec("data")
+    ends = (spec, spec, jax.sharding.PartitionSpec())
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    return jax.jit(jax.shard_map(device, mesh=mesh, in_specs=(spec,) * 4, out_specs=ends, check_vma=False))
+
+
+def deep(weights, moments, x, y):
+    def loss(weights):
+        out = x
+        for w in weights:
+            out = jnp.tanh(out @ w)
+        return jnp.mean((out - y) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(weights)
+    moments = [0.9 * m + g for m, g in zip(moments, grads, strict=True)]
+    return [w - 0.1 * m for w, m in zip(weights, moments, strict=True)], moments, value
+
+
+def temporaries(step, *args) -> int:
+    found = step.lower(*args).compile().memory_analysis()
+    assert found is not None
+    return found.temp_size_in_bytes
+
+
+@pytest.mark.parametrize("in_each_trip", [False, True], ids=["once", "in each trip"])
+def test_temporaries_are_those_of_an_accumulation_by_hand(in_each_trip: bool) -> None:
+    weights = [jax.random.normal(key, (128, 128)) / 12 for key in jax.random.split(KEYS[0], 8)]
+    args = weights, [0 * w for w in weights], jax.random.normal(KEYS[1], (512, 128)), jax.random.normal(KEYS[2], (512, 128))
+    plan = pt.plan(deep, pt.Mesh(data=8), *args).apply(
+        pt.DataParallel("data", inputs=["x", "y"]),
+        pt.ZeRO(3, "data", params="weights", optimizer="moments"),
+        pt.Microbatch(4, inputs=["x", "y"]),
+        *([pt.EachTrip("weights")] if in_each_trip else []),
+    )
+    hand = by_hand(4, in_each_trip)
+    same(plan.compile()(*args), deep(*args))
+    same(hand(*args), deep(*args))
+    found, wanted = (temporaries(step, *args) for step in (plan.compile(), hand))
+    assert found <= 1.1 * wanted
+    assert 0.8 * found < plan.memory().temporaries < 1.25 * found
