@@ -8,6 +8,7 @@ The programs need carries, stacks, windows, prefixes, several loops one after an
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from partita.dialects.reference.interpret import interpret
 from partita.examples import moe
 from partita.rewrites.decide import price
 from partita.rewrites.emit import type_at
+from partita.rewrites.lower import loop_schedule
+from partita.rewrites.lower.in_time import Cut
+from partita.rewrites.lower.loop_schedule import RunOp, Schedule, Value, flops_of, is_cheap
 from partita.rewrites.lower.to_flow import to_flow
 
 KEYS = jax.random.split(jax.random.key(0), 4)
@@ -218,6 +222,28 @@ def test_a_loop_is_in_every_form_of_a_plan(name: str) -> None:
     same(plan.lower().run(*args), fn(*args))
     lowers_from_its_text(plan)
     lowers_from_its_decisions(plan)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_several_loops_need_is_stored_or_computed_again_as_an_exhaustive_search_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts, before = list[tuple[Cut, Schedule]](), Cut.scheduled
+
+    def scheduled(cut: Cut, ends: Sequence[Value]) -> Schedule:
+        cuts.append((cut, before(cut, ends)))
+        return cuts[-1][1]
+
+    monkeypatch.setattr(Cut, "scheduled", scheduled)
+    planned(name, "alone").spmd()
+    for cut, found in cuts:
+        several = [item for item in found.again if isinstance(item, RunOp) and flops_of(item.op)]
+        for chosen in product([False, True], repeat=len(several)) if len(several) <= 10 else ():
+            cheap = dict(zip(map(id, several), chosen, strict=True))
+            with monkeypatch.context() as patch:
+                patch.setattr(loop_schedule, "is_cheap", lambda item, cheap=cheap: cheap.get(id(item), is_cheap(item)))
+                other = Schedule(cut.items, cut.varying, cut.given, found.returns)
+            assert found.work <= other.work
 
 
 def layers(x, ws):
