@@ -166,29 +166,30 @@ class _Sums:
 
     def instead(self, fold: Fold) -> list[Item]:
         """The items that take the place of a sum; itself if it has to wait for another fold."""
-        type = _type(fold.reads[0])
-        term = self.term(fold.reads[0]) if fold.monoid == "add" and divides(type.dtype) else None
+        term = self.term(fold.reads[0]) if fold.monoid == "add" else None
         if term is None or not (term.scales or term.shift):
             return [fold]
-        before = len(self.made)
-        scales = [(op, position, self.factor(term.path[:after], value)) for after, op, position, value in term.scales]
-        shift = self.factor(term.path, term.shift[1].reads[1]) if term.shift else None
-        running = self.running(term.shift[1].reads[1], shift) if term.shift and shift else None
-        if (term.shift and running is None) or any(factor is None for _, _, factor in scales):
+        factors = [self.factor(term.path[:after], value) for after, _, _, value in term.scales]
+        shift = None if term.shift is None else self.factor(term.path, term.shift[1].reads[1])
+        if None in factors or (term.shift and shift is None):
             return [fold]
-        part = self.relative(term, running)
-        total = Relative(fold.makes[0], part)
-        if running is None:
-            made: Fold = Fold(reads=[part], makes=[total], monoid="add")
+        before = len(self.made)
+        if term.shift is None or shift is None:
+            part = self.relative(term, term.start, term.scales[-1][3])
+            made = Fold(reads=[part], makes=[Relative(fold.makes[0], part)], monoid="add")
+        elif (running := self.running(term.shift[1].reads[1], shift)) is not None:
+            (function, difference), reference = term.shift, running.makes[0]
+            start = self.again(function, 0, self.again(difference, 1, reference, reference), reference)
+            part = self.relative(term, start, reference)
+            own, name = [Relative(fold.makes[0], part)], cast(LaxOp, function.op).primitive()
+            made = Rescaled(reads=[part, reference], makes=own, monoid="add", running=running, factor=shift, function=name)
         else:
-            assert term.shift and shift
-            function, reads = cast(LaxOp, term.shift[0].op).primitive(), [part, running.makes[0]]
-            made = Rescaled(reads=reads, makes=[total], monoid="add", running=running, factor=shift, function=function)
-        every = [cast(Factor, factor) for _, _, factor in scales]
-        reads = [total, *([shift.value] if shift else []), *(each.value for each in every)]
+            return [fold]
+        every = cast("list[Factor]", factors)
+        reads = [*made.makes, *([shift.value] if shift else []), *(each.value for each in every)]
         # What is scaled first is innermost.
-        kept = [(op, position, factor) for (op, position, _), factor in zip(scales, every, strict=True)][::-1]
-        return [*[*self.made.values()][before:], made, Unscaled(reads=reads, makes=fold.makes, fold=made, scales=kept)]
+        scales = [(op, position, factor) for (_, op, position, _), factor in zip(term.scales, every, strict=True)][::-1]
+        return [*[*self.made.values()][before:], made, Unscaled(reads=reads, makes=fold.makes, fold=made, scales=scales)]
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -205,7 +206,7 @@ class _Sums:
                 found.shift = item, shift
                 return found
             late = [at for at, each in enumerate(item.reads) if self.is_late(each)]
-            outside = [at for at in late if item.reads[at] not in self.varying]
+            outside = [at for at in late if self.is_same(item.reads[at])]
             inside = [at for at in late if at not in outside]
             scaled = inside or [at for at, each in enumerate(item.reads) if each in self.varying]
             if len(outside) > 1 or len(scaled) != 1 or not self.is_linear(item, scaled[0]):
@@ -229,10 +230,20 @@ class _Sums:
         before = cast(RunOp, before)
         lhs, rhs = before.reads
         late = self.is_late(rhs) and not self.is_late(lhs)
-        return before if late and rhs not in self.varying and lhs in self.varying else None
+        return before if late and self.is_same(rhs) and lhs in self.varying else None
+
+    def is_same(self, value: Value) -> bool:
+        """Whether all trips have the same of a value: it is made outside of them, or they only spread or move such a one."""
+        if value not in self.varying:
+            return True
+        item = self.maker.get(value)
+        return _is_plain(item) and _only_reads(cast(LaxOp, cast(RunOp, item).op)) and self.is_same(cast(RunOp, item).reads[0])
 
     def is_linear(self, item: RunOp, position: int) -> bool:
+        """Whether an op of floats is linear in an operand."""
         op = cast(LaxOp, item.op)
+        if not divides(_type(item.makes[0]).dtype) or not divides(_type(item.reads[position]).dtype):
+            return False
         zeros = frozenset(at for at, each in enumerate(item.reads) if at != position and self.is_zero(each))
         return linear_in(_instance(op).definition, frozenset({position}), zeros)
 
@@ -249,10 +260,7 @@ class _Sums:
     def narrowed(self, value: Value) -> tuple[Value, dict[int, int]]:
         """What a value only repeats, and the dim of the value for each of its dims that is longer than 1."""
         dims = {at: at for at, extent in enumerate(_type(value).shape) if extent > 1}
-        while _is_plain(item := self.maker.get(value)) and value not in self.varying:
-            op = cast(LaxOp, cast(RunOp, item).op)
-            if not _only_reads(op):
-                break
+        while _is_plain(item := self.maker.get(value)) and _only_reads(op := cast(LaxOp, cast(RunOp, item).op)):
             before, onto = cast(RunOp, item).reads[0], _onto(op, 0)
             inner = {at: onto.get(at) for at, extent in enumerate(_type(before).shape) if extent > 1}
             if not all(there in dims for there in inner.values()) or _type(before).dtype != _type(value).dtype:
@@ -263,6 +271,8 @@ class _Sums:
     def factor(self, path: Sequence[tuple[RunOp, int]], value: Value) -> Factor | None:
         """A factor of what the last op of a path reads, as one of the sum; None if it differs among what is added up."""
         value, dims = self.narrowed(value)
+        if value in self.varying:
+            return None
         for item, position in reversed(path):
             onto = _onto(cast(LaxOp, item.op), position)
             if not all(there in onto for there in dims.values()):
@@ -299,14 +309,8 @@ class _Sums:
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    def relative(self, term: _Term, running: Running | None) -> Value:
-        """Adds the ops of a trip that make the terms without their factors. Returns what they make."""
-        if running is None:
-            value, to = term.start, term.scales[-1][3]
-        else:
-            function, shift = cast("tuple[RunOp, RunOp]", term.shift)
-            to = running.makes[0]
-            value = self.again(function, 0, self.again(shift, 1, to, to), to)
+    def relative(self, term: _Term, value: Value, to: Value) -> Value:
+        """Adds the ops of a trip that make the terms from the first one that is not scaled. Returns what they make."""
         for item, position in reversed(term.path):
             value = self.again(item, position, value, to)
         return value
