@@ -39,7 +39,7 @@ def with_claims(table: Table, mesh: Mesh, tactics: Iterable[str]) -> ModuleOp:
     program, notes = table.program, Notes(table.program)
     for each in table.axes.values():
         _note_claims(each, program, notes)
-    marked = {*table.widened, *table.each_trip, *table.closed}
+    marked = {*table.widened, *table.each_trip, *(value for value, dims in table.closed.items() if dims)}
     for value in sorted(marked):
         holder, end = notes.ends.result(value)
         closed = tuple(sorted(table.closed.get(value, ())))
