@@ -305,10 +305,12 @@ class _Writer:
                 trip.run(cast(RunOp, item))
         maxima, *done = trip.scan(folds, [trip.env[each] for each in stores])
         for item, total in zip(folds, done, strict=False):
-            self.env[item.makes[0]] = self.emit.cast(total, type_at(trip.env[item.reads[0]]).dtype)
+            self.env[item.makes[0]] = total
             if isinstance(item, Rescaled):
                 reached = item.running.reference(self.emit, maxima[item.running])
                 self.env[Relative(item.makes[0], item.running.makes[0])] = reached
+            else:
+                self.env[item.makes[0]] = self.emit.cast(total, type_at(trip.env[item.reads[0]]).dtype)
         self.env.update(zip(map(Stacked, stores), done[len(folds) :], strict=True))
 
 
@@ -358,7 +360,7 @@ class _Trip:
             carry: SSAValue = self.block.insert_arg(starts[-1].type, len(consts) + len(totals))
             if isinstance(fold, Rescaled):
                 reached = self.maxima[fold.running]
-                carry = fold.scaled(self.emit, carry, reached.before, reached.after)
+                carry = fold.rescaled(self.emit, carry, reached.before, reached.after)
             totals.append(accumulated(self.emit, fold.monoid, carry, part))
         self.block.add_op(YieldOp([*totals, *stores]))
         types = [type_at(each) for each in totals]

@@ -1,13 +1,14 @@
-"""Sums whose terms are scaled by what another fold over the loop gives: both folds in one loop.
+"""Sums of a softmax, in one loop with the maximum that it subtracts.
 
-A factor that all trips have alike leaves the sum. One that shifts the operand of an exponential function is replaced by what
-the trips so far have of the other fold, and the sum is rescaled when that changes: `exp(x - m) = exp(x - r) * exp(r - m)`. So
-the maximum of a softmax, its sum, and what the sum divides, are one loop.
+The terms `exp(x - m)` wait for m, the largest x of all trips. By `exp(x - m) = exp(x - r) * exp(r - m)`, each trip takes r
+instead, the largest x so far. When r grows, the sum so far is rescaled, and after the loop it is scaled to m. What divides the
+terms, the same in all trips, divides the sum then.
 
     m = max(t) x; s = sum(t) exp(x - m); o = sum(t) exp(x - m) / s * v
         -->   one loop of r = max(r', x); s = s * exp(r' - r) + exp(x - r); o = o * exp(r' - r) + exp(x - r) * v, then o / s
 
-A zero is not scaled: it is what no term has been added to, and its factor may be infinite.
+No term is larger than `exp 0`: r is a maximum of the same x. A sum that is still zero is not rescaled, because the factor of
+what no term has been added to may be infinite.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from typing import NamedTuple, cast
 from xdsl.ir import SSAValue
 
 from ...dialects.definitions.registry import definitions
-from ...dialects.definitions.syntax_tree import Read
+from ...dialects.definitions.syntax_tree import Fold as FoldExpr, Read
 from ...dialects.definitions.tilings import Instance, SubIndices, bind
-from ...dialects.ground.dtypes import divides
 from ...dialects.lax import LaxOp
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
@@ -31,11 +31,10 @@ from .loop_schedule import Fold, Item, RunOp, Stack, Value
 
 OF_SUMS = ("exp", "exp2")
 """The functions of a sum that are the product of those of its terms."""
-NO_NUMBERS = frozenset[int]()
 
 
 class Relative(NamedTuple):
-    """What a value is if another fold is replaced by what the trips so far have of it, or a factor is left out."""
+    """What a value is if the maximum of all trips is replaced by that of the trips so far."""
 
     value: Value
     to: Value
@@ -57,6 +56,15 @@ class Factor:
         return emit.cast(emit.spread(emit.transpose(long, order), over.shape, tuple(sorted(self.dims))), over.dtype)
 
 
+class Scale(NamedTuple):
+    """An op that divides the terms, or multiplies them, by a factor."""
+
+    op: LaxOp
+    position: int
+    """The operand that is scaled."""
+    by: Factor
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Running(Item):
     """What the trips so far have of a maximum, in place of the maximum itself. It reads each trip's part."""
@@ -69,8 +77,8 @@ class Running(Item):
 
     def reference(self, emit: Emitter, value: SSAValue) -> SSAValue:
         """The maximum, with the type of the factor. One that is not finite shifts nothing."""
-        is_finite = emit.make("is_finite", (value,), "bool", type_at(value).shape)
-        return emit.cast(emit.reshape(emit.select(is_finite, value, 0), self.factor.type.shape), self.factor.type.dtype)
+        finite = emit.select(_is_finite(emit, value), value, 0)
+        return emit.cast(emit.reshape(finite, self.factor.type.shape), self.factor.type.dtype)
 
     def shaped(self, emit: Emitter, reference: SSAValue) -> SSAValue:
         """The maximum as the value that it takes the place of."""
@@ -85,31 +93,45 @@ class Rescaled(Fold):
     factor: Factor
     function: str
 
-    def scaled(self, emit: Emitter, total: SSAValue, before: SSAValue, after: SSAValue) -> SSAValue:
-        """The sum, relative to another reference than before. Both have the shape of the factor."""
+    def rescaled(self, emit: Emitter, total: SSAValue, before: SSAValue, after: SSAValue) -> SSAValue:
+        """The sum, relative to another reference than before; zeros stay zeros. Both have the shape of the factor."""
+        return emit.select(emit.apply("ne", total, 0), self.times(emit, total, before, after), total)
+
+    def times(self, emit: Emitter, total: SSAValue, before: SSAValue, after: SSAValue) -> SSAValue:
         scale = emit.apply(self.function, emit.apply("sub", before, after))
-        by = self.factor.spread(emit, scale, type_at(total))
-        return emit.select(emit.apply("ne", total, 0), emit.apply("mul", total, by), total)
+        return emit.apply("mul", total, self.factor.spread(emit, scale, type_at(total)))
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Unscaled(Item):
-    """The sum itself, after the loop: relative to the maximum of all trips, and with the factors that were left out."""
+    """The sum itself, after the loop: relative to the maximum of all trips, and scaled."""
 
-    fold: Fold
-    scales: Sequence[tuple[LaxOp, int, Factor]]
+    fold: Rescaled
+    scales: Sequence[Scale]
+    is_masked: bool
+    """Whether terms are zero by a mask, whatever they would be otherwise: then a sum of zeros is zero."""
+    type: ArrayType
 
     def written(self, emit: Emitter, env: Mapping[Value, SSAValue]) -> SSAValue:
-        total = env[self.fold.makes[0]]
-        if isinstance(self.fold, Rescaled):
-            reference = env[Relative(self.fold.makes[0], self.fold.running.makes[0])]
-            total = self.fold.scaled(emit, total, reference, env[self.fold.factor.value])
-        for op, position, factor in self.scales:
-            by = factor.spread(emit, env[factor.value], type_at(total))
-            made = again(op, [total, by] if position == 0 else [by, total], [total.type])
+        fold, total = self.fold, env[self.fold.makes[0]]
+        zero, is_some = total, emit.apply("ne", total, 0)
+        maximum, reference = env[fold.factor.value], env[Relative(fold.makes[0], fold.running.makes[0])]
+        if not self.is_masked:
+            # Without a finite maximum, the terms are no numbers, and so is their sum.
+            finite = emit.cast(_is_finite(emit, maximum), "float32")
+            is_none = emit.apply("eq", fold.factor.spread(emit, finite, ArrayType.whole("float32", type_at(total).shape)), 0)
+            is_some = emit.both(is_some, is_none, "or")
+        total = emit.select(is_some, fold.times(emit, total, reference, maximum), total)
+        for op, position, by in self.scales:
+            factor = by.spread(emit, env[by.value], type_at(total))
+            made = again(op, [total, factor] if position == 0 else [factor, total], [total.type])
             emit.into.append(made)
-            total = made.results[0]
-        return total
+            total = emit.select(is_some, made.results[0], zero) if self.is_masked else made.results[0]
+        return emit.cast(total, self.type.dtype)
+
+
+def _is_finite(emit: Emitter, value: SSAValue) -> SSAValue:
+    return emit.make("is_finite", (value,), "bool", type_at(value).shape)
 
 
 def waiting_for_none(items: Sequence[Item], varying: Set[Value]) -> tuple[list[Item], set[Value]]:
@@ -118,205 +140,247 @@ def waiting_for_none(items: Sequence[Item], varying: Set[Value]) -> tuple[list[I
     return sums.items(), {*varying, *sums.made}
 
 
+class _Step(NamedTuple):
+    """An op on the way from the terms of a softmax to their sum."""
+
+    item: RunOp
+    position: int
+    """The operand that comes from the terms."""
+    by: Value | None = None
+    """What it scales them by, if it does only that."""
+
+    @property
+    def op(self) -> LaxOp:
+        return cast(LaxOp, self.item.op)
+
+
 @dataclass(slots=True)
-class _Term:
-    """How the terms of a sum come about: the ops from the sum to the first one that is scaled, and by what."""
+class _Terms:
+    """How the terms of a sum come about, from the sum on: the steps, then an exponential function of a difference."""
 
-    path: list[tuple[RunOp, int]] = field(default_factory=list[tuple[RunOp, int]])
-    """Ops, from the sum on, each with the operand that is scaled."""
-    scales: list[tuple[int, LaxOp, int, Value]] = field(default_factory=list[tuple[int, LaxOp, int, Value]])
-    """Ops that only scale: how many ops of the path come after it, the op, the operand that is scaled, and the factor."""
-    shift: tuple[RunOp, RunOp] | None = None
-    """The exponential function, and the difference from the maximum."""
-    start: Value = None
-    """The first value that is scaled, if nothing is shifted."""
+    steps: list[_Step]
+    function: RunOp
+    difference: RunOp
+
+    @property
+    def path(self) -> list[_Step]:
+        """The steps that do not only scale."""
+        return [step for step in self.steps if step.by is None]
+
+    def behind(self, scale: _Step) -> list[_Step]:
+        """Those of them that come after one that scales, from the sum on."""
+        return [step for step in self.steps[: self.steps.index(scale)] if step.by is None]
 
 
+@dataclass(slots=True)
 class _Sums:
-    def __init__(self, items: Sequence[Item], varying: Set[Value]) -> None:
-        self.given, self.varying = items, varying
-        self.maker = {value: item for item in items for value in item.makes}
-        self.after = dict[Value, int]()
-        """How many loops have to end, one after another, before each value is known; none, if it is not there."""
-        for item in items:
+    given: Sequence[Item]
+    varying: Set[Value]
+    maker: dict[Value, Item] = field(init=False)
+    after: dict[Value, int] = field(default_factory=dict[Value, int])
+    """How many loops have to end, one after another, before each value is known; none, if it is not there."""
+    ended: int = 0
+    """After how many loops the sum is to run that is looked at."""
+    made: dict[Value, Item] = field(default_factory=dict[Value, Item])
+    """The items that are new in trips, by what they make."""
+
+    def __post_init__(self) -> None:
+        self.maker = {value: item for item in self.given for value in item.makes}
+        for item in self.given:
             after = max((self.after.get(each, 0) for each in item.reads), default=0) + isinstance(item, Fold | Stack)
             self.after |= dict.fromkeys(item.makes, after) if after else {}
-        self.ended = 0
-        """After how many loops the sum is to run that is looked at."""
-        self.made = dict[Value, Item]()
-        """The items that are new in trips, by what they make."""
 
     def items(self) -> list[Item]:
-        found = list[Item]()
-        for item in self.given:
-            found += self.sooner(item) if isinstance(item, Fold) else [item]
-        return found
+        return [each for item in self.given for each in (self.sooner(item) if isinstance(item, Fold) else [item])]
 
-    def sooner(self, fold: Fold) -> list[Item]:
-        """The items that take the place of a sum, which then runs after as few loops as it can."""
-        for ended in range(self.after.get(fold.reads[0], 0)):
+    def sooner(self, fold: Fold) -> Sequence[Item]:
+        """The items that take the place of a sum, which then runs after as few loops as it can; any other fold itself."""
+        for ended in range(self.after.get(fold.reads[0], 0) if fold.monoid == "add" else 0):
             self.ended = ended
-            if (found := self.instead(fold)) != [fold]:
+            terms = self.terms(fold.reads[0])
+            if terms is not None and (found := self.instead(fold, terms)):
                 return found
         return [fold]
+
+    def instead(self, fold: Fold, terms: _Terms) -> Sequence[Item]:
+        """The items that take the place of a sum of these terms; none if a factor differs among what is added up."""
+        scales = [(step, self.factor(terms.behind(step), step.by)) for step in terms.steps if step.by is not None]
+        shift, before = self.factor(terms.path, terms.difference.reads[1]), len(self.made)
+        if shift is None or any(factor is None for _, factor in scales):
+            return []
+        if (running := self.running(terms)) is None:
+            return []
+        (reference,) = running.makes
+        part = self.again(terms.function, 0, self.again(terms.difference, 1, reference, reference), reference)
+        for item, position, _ in reversed(terms.path):
+            part = self.again(item, position, part, reference)
+        own, function = Relative(fold.makes[0], part), cast(LaxOp, terms.function.op).primitive()
+        made = Rescaled(reads=[part, reference], makes=[own], monoid="add", running=running, factor=shift, function=function)
+        # What is scaled first is last from the sum on.
+        every = [Scale(step.op, step.position, cast(Factor, factor)) for step, factor in reversed(scales)]
+        unscaled = Unscaled(
+            reads=[own, shift.value, *(each.by.value for each in every)],
+            makes=fold.makes,
+            fold=made,
+            scales=every,
+            is_masked=any(step.op.primitive() == "select_n" for step in terms.path),
+            type=_type(fold.reads[0]),
+        )
+        return [*[*self.made.values()][before:], made, unscaled]
+
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     def is_late(self, value: Value) -> bool:
         """Whether a value is not known yet when the sum is to run."""
         return self.after.get(value, 0) > self.ended
 
-    def instead(self, fold: Fold) -> list[Item]:
-        """The items that take the place of a sum; itself if it has to wait for another fold."""
-        term = self.term(fold.reads[0]) if fold.monoid == "add" else None
-        if term is None or not (term.scales or term.shift):
-            return [fold]
-        factors = [self.factor(term.path[:after], value) for after, _, _, value in term.scales]
-        shift = None if term.shift is None else self.factor(term.path, term.shift[1].reads[1])
-        if None in factors or (term.shift and shift is None):
-            return [fold]
-        before = len(self.made)
-        if term.shift is None or shift is None:
-            part = self.relative(term, term.start, term.scales[-1][3])
-            made = Fold(reads=[part], makes=[Relative(fold.makes[0], part)], monoid="add")
-        elif (running := self.running(term.shift[1].reads[1], shift)) is not None:
-            (function, difference), reference = term.shift, running.makes[0]
-            start = self.again(function, 0, self.again(difference, 1, reference, reference), reference)
-            part = self.relative(term, start, reference)
-            own, name = [Relative(fold.makes[0], part)], cast(LaxOp, function.op).primitive()
-            made = Rescaled(reads=[part, reference], makes=own, monoid="add", running=running, factor=shift, function=name)
-        else:
-            return [fold]
-        every = cast("list[Factor]", factors)
-        reads = [*made.makes, *([shift.value] if shift else []), *(each.value for each in every)]
-        # What is scaled first is innermost.
-        scales = [(op, position, factor) for (_, op, position, _), factor in zip(term.scales, every, strict=True)][::-1]
-        return [*[*self.made.values()][before:], made, Unscaled(reads=reads, makes=fold.makes, fold=made, scales=scales)]
-
-    # --- reading -----------------------------------------------------------------------------------------------------
-
-    def term(self, value: Value) -> _Term | None:
-        """How a value of trips comes about; None if that is more than scaling."""
-        found = _Term()
-        while self.is_late(value):
-            item = self.maker.get(value)
-            if not _is_plain(item) or value not in self.varying:
-                return None
-            item = cast(RunOp, item)
-            op = cast(LaxOp, item.op)
-            if (shift := self.shifted(item)) is not None:
-                found.shift = item, shift
-                return found
-            late = [at for at, each in enumerate(item.reads) if self.is_late(each)]
-            outside = [at for at in late if self.is_same(item.reads[at])]
-            inside = [at for at in late if at not in outside]
-            scaled = inside or [at for at, each in enumerate(item.reads) if each in self.varying]
-            if len(outside) > 1 or len(scaled) != 1 or not self.is_linear(item, scaled[0]):
-                return None
-            if outside:
-                if len(item.reads) != 2 or not _is_elementwise(op):
-                    return None
-                found.scales.append((len(found.path), op, scaled[0], item.reads[outside[0]]))
-            else:
-                found.path.append((item, scaled[0]))
-            value = item.reads[scaled[0]]
-        found.start = value
-        return found
-
-    def shifted(self, item: RunOp) -> RunOp | None:
-        """The difference of which an item is the exponential function, if its second operand alone waits for a fold."""
-        op = cast(LaxOp, item.op)
-        before = self.maker.get(item.reads[0]) if op.primitive() in OF_SUMS else None
-        if not _is_plain(before) or cast(LaxOp, cast(RunOp, before).op).primitive() != "sub":
-            return None
-        before = cast(RunOp, before)
-        lhs, rhs = before.reads
-        late = self.is_late(rhs) and not self.is_late(lhs)
-        return before if late and self.is_same(rhs) and lhs in self.varying else None
-
     def is_same(self, value: Value) -> bool:
         """Whether all trips have the same of a value: it is made outside of them, or they only spread or move such a one."""
         if value not in self.varying:
             return True
-        item = self.maker.get(value)
-        return _is_plain(item) and _only_reads(cast(LaxOp, cast(RunOp, item).op)) and self.is_same(cast(RunOp, item).reads[0])
+        item = self.plain(value)
+        return item is not None and _only_reads(_op(item)) and self.is_same(item.reads[0])
+
+    def plain(self, value: Value) -> RunOp | None:
+        """The op on whole arrays that makes a value as its one result."""
+        match self.maker.get(value):
+            case RunOp(op=LaxOp(regions=()), makes=[_]) as item:
+                return item
+            case _:
+                return None
+
+    def terms(self, value: Value) -> _Terms | None:
+        """How what a trip adds to a sum comes about; None if not from the terms of a softmax, by scaling and linear ops."""
+        steps = list[_Step]()
+        while (item := self.plain(value)) is not None and value in self.varying and self.is_late(value):
+            if (difference := self.shifted(item)) is not None:
+                return _Terms(steps, item, difference)
+            late = [at for at, each in enumerate(item.reads) if self.is_late(each)]
+            same = [at for at in late if self.is_same(item.reads[at])]
+            (at, *others), by = [each for each in late if each not in same] or [-1], None
+            if at < 0 or others or len(same) > 1 or not self.is_linear(item, at):
+                return None
+            if same:
+                by = item.reads[same[0]]
+                if len(item.reads) != 2 or not _is_elementwise(_op(item)) or not _is_real(_type(by).dtype):
+                    return None
+            steps.append(_Step(item, at, by))
+            value = item.reads[at]
+        return None
+
+    def shifted(self, item: RunOp) -> RunOp | None:
+        """The difference of which an op is the exponential function, if its second operand alone waits for a fold."""
+        before = self.plain(item.reads[0]) if _op(item).primitive() in OF_SUMS else None
+        if before is None or _op(before).primitive() != "sub":
+            return None
+        lhs, rhs = before.reads
+        is_shift = self.is_late(rhs) and self.is_same(rhs) and not self.is_late(lhs) and lhs in self.varying
+        return before if is_shift and _is_real(_type(lhs).dtype) else None
 
     def is_linear(self, item: RunOp, position: int) -> bool:
-        """Whether an op of floats is linear in an operand."""
-        op = cast(LaxOp, item.op)
-        if not divides(_type(item.makes[0]).dtype) or not divides(_type(item.reads[position]).dtype):
+        """Whether an op of real numbers is linear in an operand. Casts among these only round."""
+        if not all(_is_real(_type(each).dtype) for each in (item.reads[position], item.makes[0])):
             return False
         zeros = frozenset(at for at, each in enumerate(item.reads) if at != position and self.is_zero(each))
-        return linear_in(_instance(op).definition, frozenset({position}), zeros)
+        return linear_in(_instance(_op(item)).definition, frozenset({position}), zeros)
 
     def is_zero(self, value: Value) -> bool:
         """Whether a value is zero: a constant, perhaps spread."""
-        item = self.maker.get(value)
-        if not _is_plain(item):
+        if (item := self.plain(value)) is None:
             return False
-        op = cast(LaxOp, cast(RunOp, item).op)
-        if op.primitive() == "constant":
-            return op.params.get("value") == 0
-        return _only_reads(op) and self.is_zero(cast(RunOp, item).reads[0])
+        if _op(item).primitive() == "constant":
+            return _op(item).params.get("value") == 0
+        return _only_reads(_op(item)) and self.is_zero(item.reads[0])
 
     def narrowed(self, value: Value) -> tuple[Value, dict[int, int]]:
         """What a value only repeats, and the dim of the value for each of its dims that is longer than 1."""
         dims = {at: at for at, extent in enumerate(_type(value).shape) if extent > 1}
-        while _is_plain(item := self.maker.get(value)) and _only_reads(op := cast(LaxOp, cast(RunOp, item).op)):
-            before, onto = cast(RunOp, item).reads[0], _onto(op, 0)
-            inner = {at: onto.get(at) for at, extent in enumerate(_type(before).shape) if extent > 1}
-            if not all(there in dims for there in inner.values()) or _type(before).dtype != _type(value).dtype:
+        while (item := self.plain(value)) is not None and _only_reads(_op(item)):
+            before, onto = item.reads[0], _onto(_op(item), 0)
+            inner = {at: onto.get(at, -1) for at, extent in enumerate(_type(before).shape) if extent > 1}
+            if not dims.keys() >= set(inner.values()):
                 break
-            value, dims = before, {at: dims[cast(int, there)] for at, there in inner.items()}
+            value, dims = before, {at: dims[there] for at, there in inner.items()}
         return value, dims
 
-    def factor(self, path: Sequence[tuple[RunOp, int]], value: Value) -> Factor | None:
+    def factor(self, path: Sequence[_Step], value: Value) -> Factor | None:
         """A factor of what the last op of a path reads, as one of the sum; None if it differs among what is added up."""
         value, dims = self.narrowed(value)
         if value in self.varying:
             return None
-        for item, position in reversed(path):
-            onto = _onto(cast(LaxOp, item.op), position)
-            if not all(there in onto for there in dims.values()):
+        for step in reversed(path):
+            onto = _onto(step.op, step.position)
+            if not onto.keys() >= set(dims.values()):
                 return None
             dims = {at: onto[there] for at, there in dims.items()}
         return Factor(value, _type(value), tuple(dims[at] for at in sorted(dims)))
 
-    def running(self, shift: Value, factor: Factor) -> Running | None:
-        """The maximum so far, in place of what the terms are shifted by; None if that does not come from one of its shape."""
-        long = [extent for extent in factor.type.shape if extent > 1]
-        found = [each for each in self.folds(factor.value) if each.monoid == "max" and not self.is_late(each.reads[0])]
-        if len(found) != 1 or [extent for extent in _type(found[0].reads[0]).shape if extent > 1] != long:
+    def running(self, terms: _Terms) -> Running | None:
+        """The maximum so far, in place of the one that the terms are shifted by; None if that is no maximum of them."""
+        shift = terms.difference.reads[1]
+        value, dims = self.narrowed(shift)
+        along = [dims[at] for at in sorted(dims)]
+        parts = (each.reads[0] for each in self.maxima(value) if self.along(each.reads[0], terms) == along)
+        if (part := next(parts, None)) is None or not _is_real(_type(value).dtype):
             return None
-        part = found[0].reads[0]
         token = Relative(part, shift)
-        if (made := self.made.get(token)) is None:
-            _, dims = self.narrowed(shift)
-            own = Factor(factor.value, factor.type, tuple(dims[at] for at in sorted(dims)))
-            made = self.made[token] = Running(reads=[part], makes=[token], factor=own, type=_type(shift))
-        return cast(Running, made)
+        if token not in self.made:
+            own = Factor(value, _type(value), tuple(along))
+            self.made[token] = Running(reads=[part], makes=[token], factor=own, type=_type(shift))
+        return cast(Running, self.made[token])
 
-    def folds(self, value: Value) -> Iterator[Fold]:
-        """The folds over the loop from which a value outside of it is computed."""
-        seen, ahead = set[int](), [value]
+    def maxima(self, value: Value) -> Iterator[Fold]:
+        """The maxima over the loop from which a value outside of it is computed."""
+        seen, ahead = set[Value](), [value]
         for each in ahead:
             item = self.maker.get(each)
-            if item is None or id(item) in seen:
+            if item is None or each in seen:
                 continue
-            seen.add(id(item))
+            seen.add(each)
             if isinstance(item, Fold):
-                yield item
+                if item.monoid == "max" and not self.is_late(item.reads[0]):
+                    yield item
             else:
                 ahead += [read for read in item.reads if self.is_late(read)]
 
+    def along(self, part: Value, terms: _Terms) -> list[int] | None:
+        """The dims of the terms along which a trip's part of their maximum lies; None if it is no maximum of all of them."""
+        item = self.plain(part)
+        body = None if item is None else _instance(_op(item)).definition.body
+        if item is None or not isinstance(body, FoldExpr) or body.monoid != "max" or not isinstance(body.body, Read):
+            return None
+        if not self.is_of(item.reads[0], terms):
+            return None
+        onto = {there: at for at, there in _onto(_op(item), 0).items()}
+        return [onto.get(at, -1) for at, extent in enumerate(_type(part).shape) if extent > 1]
+
+    def is_of(self, value: Value, terms: _Terms) -> bool:
+        """Whether a value has all elements of which the terms are exponential functions, but for those that a mask zeroes."""
+        over, item = terms.difference.reads[0], self.plain(value)
+        if value == over:
+            return True
+        if item is None or not terms.path or any(_op(each).primitive() != "select_n" for each in (item, terms.path[-1].item)):
+            return False
+        masks = item.reads[0], terms.path[-1].item.reads[0]
+        position = terms.path[-1].position
+        is_over = position < len(item.reads) and item.reads[position] == over
+        return is_over and terms.steps[-1] is terms.path[-1] and self.are_equal(*masks)
+
+    def are_equal(self, one: Value, other: Value) -> bool:
+        """Whether two values are computed in the same way."""
+        if one == other:
+            return True
+        left, right = self.maker.get(one), self.maker.get(other)
+        if not isinstance(left, RunOp) or not isinstance(right, RunOp) or len(left.reads) != len(right.reads):
+            return False
+        ops = left.op, right.op
+        is_alike = ops[0].name == ops[1].name and ops[0].properties == ops[1].properties and not ops[0].regions
+        return is_alike and _type(one) is _type(other) and all(map(self.are_equal, left.reads, right.reads))
+
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    def relative(self, term: _Term, value: Value, to: Value) -> Value:
-        """Adds the ops of a trip that make the terms from the first one that is not scaled. Returns what they make."""
-        for item, position in reversed(term.path):
-            value = self.again(item, position, value, to)
-        return value
-
     def again(self, item: RunOp, position: int, value: Value, to: Value) -> Value:
-        """Adds an op of which one operand is another value."""
+        """Adds an op of which one operand is another value. Returns what it makes."""
         made = Relative(item.makes[0], (value, to))
         if made not in self.made:
             reads = [value if at == position else each for at, each in enumerate(item.reads)]
@@ -324,9 +388,17 @@ class _Sums:
         return made
 
 
-def _is_plain(item: Item | None) -> bool:
-    """Whether an item is an op on whole arrays with one result."""
-    return isinstance(item, RunOp) and isinstance(item.op, LaxOp) and not item.op.regions and len(item.makes) == 1
+def _op(item: RunOp) -> LaxOp:
+    return cast(LaxOp, item.op)
+
+
+def _is_real(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
+
+
+def _only_reads(op: LaxOp) -> bool:
+    """Whether each element of the result is an element of the op's single operand."""
+    return len(op.operands) == 1 and isinstance(_instance(op).definition.body, Read)
 
 
 def _is_elementwise(op: LaxOp) -> bool:
@@ -341,11 +413,6 @@ def _type(value: Value) -> ArrayType:
     return type_at(cast(SSAValue, value))
 
 
-def _only_reads(op: LaxOp) -> bool:
-    """Whether each element of the result is an element of the op's single operand."""
-    return len(op.operands) == 1 and isinstance(_instance(op).definition.body, Read)
-
-
 def _instance(op: LaxOp) -> Instance:
     ins, outs = ([(each.dtype, each.shape) for each in array_types(side)] for side in (op.operands, op.results))
     return bind(definitions[op.primitive()], op.params, ins, outs)
@@ -354,11 +421,10 @@ def _instance(op: LaxOp) -> Instance:
 def _onto(op: LaxOp, position: int) -> dict[int, int]:
     """The dims of an operand that are dims of the result, element by element."""
     instance = _instance(op)
-    before, after = instance.operands[position], instance.results[0]
-    shapes = array_types(op.operands)[position].shape, array_types(op.results)[0].shape
-    here, there = (_plain(dims) for dims in (before, after))
+    here, there = _plain(instance.operands[position]), _plain(instance.results[0])
+    before, after = array_types(op.operands)[position].shape, array_types(op.results)[0].shape
     dims = {here[index]: there[index] for index in here if index in there}
-    return {at: to for at, to in dims.items() if shapes[0][at] == shapes[1][to]}
+    return {at: to for at, to in dims.items() if before[at] == after[to]}
 
 
 def _plain(dims: SubIndices) -> dict[int, int]:

@@ -109,17 +109,6 @@ def test_narrow_scores() -> None:
     same(plan.compile()(*args), attention(*args), 3e-2)
 
 
-def test_a_factor_that_all_trips_have_leaves_the_sum() -> None:
-    def normalised(x, w):
-        y = jnp.tanh(x @ w)
-        return (y / jnp.sum(y * y)).T @ x
-
-    x, w = jax.random.normal(KEYS[0], (64, 8)), jax.random.normal(KEYS[1], (8, 256))
-    plan = pt.plan(normalised, pt.Mesh(data=2), x, w).tile("x", 0, "t:8").tile("x", 0, "data")
-    assert len(loops(plan)) == 1
-    same(plan.compile()(x, w), normalised(x, w))
-
-
 @given(st.integers(0, 2**31), st.sampled_from([1, 4, 30]), st.booleans())
 def test_random_scores(seed: int, scale: int, masked: bool) -> None:
     keys = jax.random.split(jax.random.key(seed), 3)
