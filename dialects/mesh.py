@@ -20,6 +20,8 @@ from .ranges.terms import Axis, Devices, Loop, Place, SubAxis, coordinate
 # `data`, or `data.0:2`: one of the sub-axes that a refined mesh has instead of `data`.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[0-9]{1,18}:[0-9]{1,18})?")
 
+LARGEST = 1 << 20
+"""The most devices along an axis that is called `memory`: a larger number is taken for bytes."""
 LONGEST = 20
 """The most digits of a number of trips that are read."""
 # `t:8`: a loop and its trips.
@@ -93,7 +95,7 @@ class Mesh(Interned, Mapping[str, int]):
             raise refused("axes", "a size for each axis, by name", given, "write pt.Mesh(data=4, model=2)")
         # An axis may be called `chip`, or `memory`, and keeps its place among the others.
         chip = CHIPS[DEFAULT] if integer(more.get("chip", 1)) is not None else chip_of(more.pop("chip"))
-        most = more.pop("memory") if integer(more.get("memory", 1)) is None else ""
+        most = more.pop("memory") if (integer(more.get("memory", 1)) or LARGEST + 1) > LARGEST else ""
         chip = chip if most == "" else with_memory(chip, most)
         given = [*(axes or {}).items(), *more.items()]
         if wrong := [name for name, _ in given if not isinstance(name, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -383,7 +385,7 @@ def _parsed(text: str) -> Mesh:
         size, *marks = size.split() or [""]
         if name in ("chip", "memory") and equals and not size.isdecimal() and not marks:
             if name in of_chip:
-                raise Error(f"the devices of a mesh are one kind of chip: `{text}`")
+                raise Error(f"the devices of a mesh are of one kind, but it says its {name} twice: `{text}`")
             of_chip[name] = size
             continue
         if _LOOP.fullmatch(part.strip()):

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops
-from ...dialects.ranges.algebra import Loop
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.in_memory import once
 from ...rewrites.decide.live_ranges import over_steps
@@ -47,7 +46,7 @@ def _notes(plan: State, runs: Sequence[LoopRun]) -> Sequence[str]:
     return [
         *(f"a trip of {loop} stores {of_bytes(_in_a_trip(plan, loop))} at the most" for loop in names),
         *sent_around(plan),
-        *_some(f"a loop over {loop} ends: {why_ended(plan, move)}" for loop in several for move in chain(plan, loop)),
+        *_some(f"a loop over {loop} ends: {why_ended(plan, move, loop)}" for loop in several for move in chain(plan, loop)),
         *_some(_needed(plan, value, each) for value, each in crossings(plan) if _is_shown(value, each)),
     ]
 
@@ -92,14 +91,13 @@ def sent_around(plan: State) -> Iterator[str]:
                 yield f"{what} sent in each trip, for a memory of {room}: {more} more received; once, {held} more would be held"
 
 
-def why_ended(plan: State, move: Move) -> str:
+def why_ended(plan: State, move: Move, loop: str) -> str:
     """Why a loop ends where a value moves: it is folded over its trips, or put together from them."""
     steps = [step for step in move.path.steps if step.communicates]
-    over = next(axis for step in steps for axis in step.axes if isinstance(axis, Loop))
     sent = [f"{step.kind} {step.over}" for step in steps if not step.is_in_time]
     value = f"`{plan.source.addresses.names[move.value]}`{at_line(line_of(plan, move.value, None))}"
     if any(isinstance(step, AllReduce) and step.is_in_time for step in steps):
-        what, why = f"is folded over the trips of {over}", "and later ops read it"
+        what, why = f"is folded over the trips of {loop}", "and later ops read it"
     else:
-        what, why = f"is put together from all trips of {over}", f"for {sent[0]}" if sent else "for ops that need it whole"
+        what, why = f"is put together from all trips of {loop}", f"for {sent[0]}" if sent else "for ops that need it whole"
     return f"{value} {what}, {'in each trip of a loop of the program' if move.region else why}"

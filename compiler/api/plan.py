@@ -135,9 +135,9 @@ class Plan(State, Generic[R]):
 
     @checked
     def each_trip(self, values: Patterns) -> Self:
-        """Gather these arguments in every trip of the loops that read them, instead of once before the first trip.
+        """Gather these arguments in every trip of the loops that read them, and scatter what updates them, not once for all.
 
-        That receives more, but no device has all of them at one time.
+        That receives more, but no device has all of them at one time. `pt.EachTrip` says for which loops.
 
         each_trip("params"):   1 all_gather of w, whole during 8 trips   -->   8 all_gathers, each freed in its trip
         """

@@ -133,9 +133,10 @@ def each_trip(plan: Some, values: Patterns) -> Some:
         raise Error(f"`{name}` cannot be gathered in each trip: {why}", helps=helps)
     table = plan.table.copy()
     table.each_trip |= read
-    idle = table.each_trip == plan.table.each_trip
-    action = Action(_call("each_trip", (values,), {}), "each_trip", idle=idle, redo=partial(each_trip, values=values))
-    return replace(plan, table=table, actions=(*plan.actions, action))
+    action = Action(_call("each_trip", (values,), {}), "each_trip", redo=partial(each_trip, values=values))
+    made = replace(plan, table=table, actions=(*plan.actions, action))
+    idle = [move.path for move in made.decisions.moves] == [move.path for move in plan.decisions.moves]
+    return replace(made, actions=(*plan.actions, replace(action, idle=idle)))
 
 
 def _updates(plan: State, name: str) -> Iterator[ValueId]:

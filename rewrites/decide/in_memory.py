@@ -19,22 +19,25 @@ from .price import Price
 def within_memory(found: Decisions, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
     """The decisions in which no more is sent in each trip than has to be, for a device's memory to suffice if it can.
 
+    What takes the least time for the memory that it frees is sent so first.
+
     `donated` says how many bytes of results take the buffers of donated arguments.
     """
     if not found.placements.table.has_loops or not (held := once(found)):
         return found
-    limit, known = found.placements.program.mesh.chip.memory, {0: found}
-
-    def sent(count: int) -> Decisions:
-        """The decisions in which so many values are sent in each trip."""
-        if count not in known:
-            known[count] = sent_in_trips(found, held[:count])
-        return known[count]
+    limit, ways = found.placements.program.mesh.chip.memory, {0: found}
+    taken = dict[int, int]()
 
     def fits(count: int) -> bool:
-        return _peak(sent(count)) - donated(found.placements) <= limit
+        """Whether a device has the memory if so many values are sent in each trip."""
+        if count not in ways:
+            ways[count] = sent_in_trips(found, held[:count])
+        taken[count] = _peak(ways[count]) - donated(found.placements)
+        return taken[count] <= limit
 
-    return sent(min(bisect_left(range(len(held) + 1), True, key=fits), len(held)))
+    least = bisect_left(range(len(held)), True, key=fits)
+    # Where it has not in any case, as little as it can.
+    return ways[least if fits(least) else min(taken, key=lambda count: (taken[count], count))]
 
 
 def _peak(found: Decisions) -> int:

@@ -125,7 +125,7 @@ class Cut:
         elif isinstance(op, BARRIERS):
             self.barrier(op, operands, [varied or self.held(op, at) for at, varied in enumerate(varies)])
         else:
-            inside = any(varies) or any(self.loop in _places(each) for each in op.walk())
+            inside = any(varies) or self.begins_in_trips(op) or any(self.loop in _places(each) for each in op.walk())
             if isinstance(op, RegionOp) and inside and self.opens(op):
                 self.opened(op, operands, varies)
             else:
@@ -166,9 +166,17 @@ class Cut:
         return self.begins(op) or any(isinstance(each, BARRIERS) and self.begins(each) for each in after)
 
     def begins(self, op: Operation) -> bool:
-        """Whether an op waits for the number of the trip."""
+        """Whether an op waits for the number of the trip, or of one of another loop."""
         makers = (operand.owner for operand in op.operands)
-        return any(isinstance(each, Coordinate) and self.loop in each.axes for each in makers)
+        return any(isinstance(each, Coordinate) and isinstance(each.axes[0], Loop) for each in makers)
+
+    def begins_in_trips(self, op: Operation) -> bool:
+        """Whether an op is the number of a trip of another loop, for which only what these trips have waits."""
+        if not isinstance(op, Coordinate) or not isinstance(op.axes[0], Loop):
+            return False
+        waiting = [use.operation for use in op.out.uses]
+        given = (self.value(each) for other in waiting for each in other.operands if each is not op.out)
+        return all(isinstance(each, BARRIERS) for each in waiting) and any(each in self.varying for each in given)
 
     def opened(self, op: RegionOp, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """An op in whose regions a loop ends: it runs outside of the loop, on stacks, and the loop in its regions."""

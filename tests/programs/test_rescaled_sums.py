@@ -117,3 +117,90 @@ def test_random_scores(seed: int, scale: int, masked: bool) -> None:
 
 
 RUN = [pt.plan(fn, pt.Mesh(), Q, K, V).tile("k", 1, "t:4").compile() for fn in (attention, causal)]
+
+
+X, Y = jax.random.normal(KEYS[0], (64, 32)), jax.random.normal(KEYS[1], (32, 128))
+
+
+def counted_maxima(x, w):
+    y = jax.nn.relu(x @ w)
+    return jnp.sum((y / jnp.max(y, 0, keepdims=True)).astype(jnp.int32).astype(jnp.float32), 0)
+
+
+def complex_mean(x, w):
+    z = jax.lax.complex(x @ w, jnp.tanh(x @ w))
+    return jnp.sum(jnp.real(z * jnp.conj(jnp.sum(z, 0, keepdims=True))), 0)
+
+
+def guarded(x, w):
+    y = jax.nn.relu(x @ w - 1e3)
+    return jnp.sum(jnp.where(y > 0, y / jnp.sum(y, 0, keepdims=True), 0.0) * y, 0)
+
+
+def masked(x, w):
+    scores = jnp.where(jnp.arange(128)[:, None] > 0, (x @ w).T, -jnp.inf)
+    return jnp.where(jnp.isfinite(scores), jax.nn.softmax(scores, -1), 0.0) @ jnp.tanh(x)
+
+
+def another_maximum(x, w):
+    """The terms are shifted by the maximum of something else, which grows more slowly than they do."""
+    s = x @ w
+    m = jnp.max(s[:, 0] * 0 + jnp.linspace(-400, 0, 64))
+    return jnp.sum(jnp.exp(s * 0 - m) * s, 0)
+
+
+def masked_by_a_product(x, w):
+    s = (x @ w).T + 4.0 * jnp.arange(64)[None]
+    valid = jnp.broadcast_to(jnp.arange(64)[None] >= 48, s.shape)
+    e = jnp.exp(s - jnp.max(jnp.where(valid, s, -jnp.inf), 1, keepdims=True)) * valid.astype(s.dtype)
+    return e @ jnp.tanh(x) / jnp.sum(e, 1, keepdims=True)
+
+
+def transposed_maximum(x, w):
+    s = (x * jnp.where(jnp.arange(64) < 16, 10.0, 1.0)[:, None] * 30 @ w)[:, :121].reshape(64, 11, 11)
+    return jnp.sum(jnp.exp(s.transpose(0, 2, 1) - jnp.max(s, 0, keepdims=True).transpose(0, 2, 1)), 0)
+
+
+def large_factors(x, w):
+    y = jnp.abs(x @ w * 1e19)
+    return jnp.sum(y / jnp.max(y) * 1e19, 0)
+
+
+def nothing_but_infinity(x, w):
+    y = (x @ w).at[:, 3].set(-jnp.inf)
+    return jnp.sum(jnp.exp(y - jnp.max(y, 0, keepdims=True)), 0)
+
+
+def sums_of_two_kinds(x, w):
+    p = jnp.exp((x @ w).T - jnp.max((x @ w).T, 1, keepdims=True))
+    c = jnp.sum(jnp.tanh(x) ** 2, 0)
+    return p * jnp.sum(p[:, :, None] * x[None] / c[None, None], (1, 2))[:, None] @ x
+
+
+def integer_maximum(x, w):
+    y = (x @ w * 10).astype(jnp.int32)
+    return jnp.sum(jnp.exp(y.astype(jnp.float32) - jnp.max(y, 0, keepdims=True).astype(jnp.float32)), 0)
+
+
+def boolean_shift(x, w):
+    y = x @ w
+    return jnp.sum(jnp.exp(y - jnp.any(y > 3, 0, keepdims=True).astype(jnp.float32)), 0)
+
+
+OTHERS = [
+    *(counted_maxima, complex_mean, guarded, masked, another_maximum, masked_by_a_product, transposed_maximum),
+    *(large_factors, nothing_but_infinity, sums_of_two_kinds, integer_maximum, boolean_shift),
+]
+
+
+@pytest.mark.parametrize("fn", OTHERS, ids=lambda fn: fn.__name__)
+def test_what_looks_like_a_softmax_is_what_it_is_as_a_whole(fn) -> None:
+    found = pt.plan(fn, pt.Mesh(), X, Y).tile("x", 0, "t:4").compile()(X, Y)
+    np.testing.assert_allclose(found, fn(X, Y), rtol=2e-4, atol=2e-4)
+
+
+def test_half_precision_does_not_overflow_before_the_division() -> None:
+    args = [jnp.zeros((1, 4, 16), jnp.float16), jnp.zeros((1, 8192, 16), jnp.float16), jnp.full((1, 8192, 16), 10, jnp.float16)]
+    plan = pt.plan(attention, pt.Mesh(), *args).tile("k", 1, "t:16")
+    assert len(loops(plan)) == 1
+    same(plan.compile()(*args), attention(*args), 1e-3)

@@ -80,7 +80,7 @@ class Microbatch(Strategy):
         found = main_loops(placed, loop)
         if found <= self.loops:
             return batch_in_parts(placed, self.dim, [loop], "Microbatch")
-        folds = [why_ended(placed, move) for move in chain(placed, loop)]
+        folds = [why_ended(placed, move, loop) for move in chain(placed, loop)]
         more = [f"and {counted(len(folds) - MOST_FOLDS, 'other')}"] if len(folds) > MOST_FOLDS else []
         return Error(
             f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",

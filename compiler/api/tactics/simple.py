@@ -106,7 +106,10 @@ class Widen(Tactic):
 
 @dataclass(frozen=True, repr=False)
 class EachTrip(Tactic):
-    """Gather arguments in every trip of the loops that read them, instead of once before the first trip.
+    """Gather arguments in every trip of the loops that read them, and scatter the gradients that update them, not once.
+
+    In loops of the program it is about gathers alone. In those of tactics, as `Microbatch`, a value that is a sum may be named
+    as well: it is scattered in every trip.
 
     EachTrip("params"):   1 all_gather of w, whole during 8 trips   -->   8 all_gathers, each freed in its trip
     """

@@ -110,6 +110,15 @@ def test_no_more_is_sent_in_each_trip_than_there_is_no_memory_for() -> None:
     assert "gathered once, before the loop" in said[0] and "scattered once, after the loop" in said[-1]
 
 
+def test_what_is_sent_in_each_trip_of_nested_loops_is_sent_in_the_inner_one() -> None:
+    nested = planned(*STRATEGIES["zero 3"], MICRO).tile(["batch/x", "batch/y", "batch/mask"], 0, "u:2")
+    plan = nested.apply(pt.EachTrip("params"))
+    assert plan.counts() == executions(plan.spmd())[0] | dict.fromkeys(("all_to_all", "permute"), 0)
+    assert plan.counts()["all_gather"] > nested.counts()["all_gather"]
+    same(plan.compile()(*ARGS), WANTED)
+    assert "each_trip('batch'), which changes nothing" in str(nested.each_trip("batch"))
+
+
 def test_a_masked_mean_is_one_main_loop_behind_the_sum_of_the_mask() -> None:
     plan = planned(MICRO)
     assert len(loops(plan)) == 2 and main_loops(plan, "micro:4") == 1
