@@ -35,9 +35,10 @@ def within_memory(found: Decisions, donated: Callable[[Placements], int] = lambd
         taken[count] = _peak(ways[count]) - donated(found.placements)
         return taken[count] <= limit
 
-    least = bisect_left(range(len(held)), True, key=fits)
-    # Where it has not in any case, as little as it can.
-    return ways[least if fits(least) else min(taken, key=lambda count: (taken[count], count))]
+    if fits(0) or not fits(len(held)):
+        # Where the memory does not suffice in any case, as little of it as can be.
+        return ways[min(taken, key=lambda count: (taken[count], count))]
+    return ways[bisect_left(range(len(held)), True, key=fits)]
 
 
 def _peak(found: Decisions) -> int:
