@@ -17,6 +17,7 @@ from ...dialects.lax import ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import Loop, Place
 from ...dialects.ranges.factor import Factor
+from ...rewrites.decide.in_trips import loops_of
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_factor
 from ...rewrites.program.breadth_first import reached
@@ -133,10 +134,19 @@ def each_trip(plan: Some, values: Patterns) -> Some:
         raise Error(f"`{name}` cannot be gathered in each trip: {why}", helps=helps)
     table = plan.table.copy()
     table.each_trip |= read
-    action = Action(_call("each_trip", (values,), {}), "each_trip", redo=partial(each_trip, values=values))
-    made = replace(plan, table=table, actions=(*plan.actions, action))
-    idle = [move.path for move in made.decisions.moves] == [move.path for move in plan.decisions.moves]
-    return replace(made, actions=(*plan.actions, replace(action, idle=idle)))
+    idle = table.each_trip == plan.table.each_trip or not any(_is_sent(plan, value) for value in read)
+    action = Action(_call("each_trip", (values,), {}), "each_trip", idle=idle, redo=partial(each_trip, values=values))
+    return replace(plan, table=table, actions=(*plan.actions, action))
+
+
+def _is_sent(plan: State, value: ValueId) -> bool:
+    """Whether a value may be sent in each trip: a loop of the program reads it, or all trips of a loop do, or add to it."""
+    placements, program = plan.decisions.placements, plan.source.program
+    if program.producer[value] < 0:
+        moved = program.downstream([value], attrgetter("passes_on"))
+        uses = ((each, use) for each in moved for use in program.uses[each])
+        return _enters_loop(program, value) or any(loops_of(placements, each, [use]) for each, use in uses)
+    return any(isinstance(each.axis, Loop) for each in placements.sources.get(value, ()))
 
 
 def _updates(plan: State, name: str) -> Iterator[ValueId]:

@@ -116,7 +116,9 @@ def test_what_is_sent_in_each_trip_of_nested_loops_is_sent_in_the_inner_one() ->
     assert plan.counts() == executions(plan.spmd())[0] | dict.fromkeys(("all_to_all", "permute"), 0)
     assert plan.counts()["all_gather"] > nested.counts()["all_gather"]
     same(plan.compile()(*ARGS), WANTED)
-    assert "each_trip('batch'), which changes nothing" in str(nested.each_trip("batch"))
+    for nothing in ("batch", "result/0"):
+        assert f"each_trip('{nothing}'), which changes nothing" in str(nested.each_trip(nothing))
+    assert "changes nothing" not in str(planned(MICRO, pt.EachTrip("params"), *STRATEGIES["zero 3"]))
 
 
 def test_a_masked_mean_is_one_main_loop_behind_the_sum_of_the_mask() -> None:
