@@ -95,7 +95,8 @@ class Mesh(Interned, Mapping[str, int]):
             raise refused("axes", "a size for each axis, by name", given, "write pt.Mesh(data=4, model=2)")
         # An axis may be called `chip`, or `memory`, and keeps its place among the others.
         chip = CHIPS[DEFAULT] if integer(more.get("chip", 1)) is not None else chip_of(more.pop("chip"))
-        most = more.pop("memory") if (integer(more.get("memory", 1)) or LARGEST + 1) > LARGEST else ""
+        size = integer(more.get("memory", 1))
+        most = more.pop("memory") if size is None or size > LARGEST else ""
         chip = chip if most == "" else with_memory(chip, most)
         given = [*(axes or {}).items(), *more.items()]
         if wrong := [name for name, _ in given if not isinstance(name, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -16,7 +16,6 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move, nearly_elsewhere
-from ...rewrites.decide.in_memory import once
 from ...rewrites.decide.price import START
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
@@ -37,6 +36,7 @@ from ..plan.state import State
 from ..views.grouping import grouped
 from ..views.listing import starred
 from ..views.view import Part, View
+from .loops import sent_once
 
 MOST_OPS = 3
 """For a propagated claim, the most ops listed at which it loses."""
@@ -366,7 +366,7 @@ def _moved(plan: State, move: Move) -> Iterator[Reason]:
 def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
     """Compares a gather before a loop with one in each of its trips: bytes and memory of both."""
     program, node = plan.source.program, use_of(plan, move) if move.uses else None
-    value, around = parameter(plan, move.value), {each.value for each in once(plan.decisions)}
+    value, around = parameter(plan, move.value), {each.value for each in plan.once(sent_once)}
     enters = node is not None and node.is_border and program.maker(value) is None
     if not enters and move.value not in around:
         return

@@ -12,6 +12,7 @@ from functools import partial
 from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.in_memory import once
+from ...rewrites.decide.in_trips import Once
 from ...rewrites.decide.live_ranges import over_steps
 from ...rewrites.lower.loop_schedule import Crossing
 from ...rewrites.program.program import NO_VALUE, ValueId
@@ -79,9 +80,14 @@ def _needed(plan: State, value: ValueId, each: Crossing) -> str:
     return f"{name} is computed again in {later} over {each.loop}: {flops} in each; stored, {size}"
 
 
+def sent_once(plan: State) -> Sequence[Once]:
+    """What is sent once around loops, the cheapest to send in each trip first."""
+    return once(plan.decisions)
+
+
 def sent_around(plan: State) -> Iterator[str]:
     """Yields what is sent once around loops, and what in each trip for want of memory, with the cost of the other way."""
-    for is_once, values in ((True, once(plan.decisions)), (False, plan.decisions.for_memory)):
+    for is_once, values in ((True, plan.once(sent_once)), (False, plan.decisions.for_memory)):
         if values:
             held, more = of_bytes(sum(each.held for each in values)), of_bytes(int(sum(each.more for each in values)))
             what, room = f"around loops, {counted(len(values), 'value')}", exact_bytes(plan.mesh.chip.memory)

@@ -379,6 +379,11 @@ class Definition:
         """Whether the op only moves, chooses or casts elements of operands. It computes nothing, so they may be of any type."""
         return any(isinstance(each, Read) for each in self.moved)
 
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether each element is computed from those of the operands at its own index."""
+        return not self.at and all(read.dims == self.targets[0].dims for read in self.reads())
+
     @cached_property
     def maps(self) -> bool:
         """Whether each element of a result comes from few elements of the operands, so that its uses can compute it again."""

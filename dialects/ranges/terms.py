@@ -354,6 +354,11 @@ def nesting(place: Place) -> tuple[bool, int, bool]:
     return (True, place.stride, False) if isinstance(place, Loop) else (False, -place.stride, place.size == 1)
 
 
+def in_time(places: Iterable[Place]) -> tuple[Loop, ...]:
+    """Those of some places that are loops."""
+    return tuple(place for place in places if isinstance(place, Loop))
+
+
 def all_axes(some: Iterable[Place]) -> tuple[Place, ...]:
     """All axes of the device set of these axes, in its order. An axis of which a part is named appears as all its parts."""
     named = {axis.axis: axis for axis in some if not isinstance(axis, Loop)}

@@ -23,30 +23,25 @@ def within_memory(found: Decisions, donated: Callable[[Placements], int] = lambd
 
     `donated` says how many bytes of results take the buffers of donated arguments.
     """
-    if not found.placements.table.has_loops or not (held := once(found)):
+    if not (held := once(found)):
         return found
-    limit, ways = found.placements.program.mesh.chip.memory, {0: found}
-    taken = dict[int, int]()
+    placements, program, ways = found.placements, found.placements.program, {0: found}
+    ends = ((value, boundary(placements, value)) for value in (*program.arguments, *program.returned))
+    sizes, taken = [placements.local_bytes(value, layout) for value, layout in ends], dict[int, int]()
+    arguments, room = sizes[: len(program.arguments)], program.mesh.chip.memory - sum(sizes) + donated(placements)
 
     def fits(count: int) -> bool:
         """Whether a device has the memory if so many values are sent in each trip."""
         if count not in ways:
             ways[count] = sent_in_trips(found, held[:count])
-        taken[count] = _peak(ways[count]) - donated(found.placements)
-        return taken[count] <= limit
+        # But for what one loop stores for a later one.
+        taken[count] = live_ranges(ways[count], arguments).peak.bytes
+        return taken[count] <= room
 
     if fits(0) or not fits(len(held)):
         # Where the memory does not suffice in any case, as little of it as can be.
         return ways[min(taken, key=lambda count: (taken[count], count))]
     return ways[bisect_left(range(len(held)), True, key=fits)]
-
-
-def _peak(found: Decisions) -> int:
-    """The most bytes that a device stores at one time, but for what one loop stores for a later one."""
-    placements, program = found.placements, found.placements.program
-    ends = ((value, boundary(placements, value)) for value in (*program.arguments, *program.returned))
-    sizes = [placements.local_bytes(value, layout) for value, layout in ends]
-    return sum(sizes) + live_ranges(found, sizes[: len(program.arguments)]).peak.bytes
 
 
 def once(found: Decisions) -> list[Once]:
@@ -55,7 +50,7 @@ def once(found: Decisions) -> list[Once]:
     These take the least time in each trip for the memory that it frees.
     """
     every = dict[ValueId, Once]()
-    for move in found.moves:
+    for move in found.moves if found.placements.table.has_loops else ():
         if move.communicates and (one := _once(found.placements, move)) is not None and one.held > 0:
             every[one.value] = every[one.value] + one if one.value in every else one
     return sorted(every.values(), key=lambda each: each.seconds / each.held)

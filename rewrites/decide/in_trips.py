@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Loop, Place, nesting
+from ...dialects.ranges.algebra import Loop, Place, in_time, nesting
 from ..program.program import NodeId, ValueId
 from ..redistribute.kinds.local import EachTrip
 from ..redistribute.search import Path, path
@@ -43,8 +43,7 @@ def _ran_in(placements: Placements, number: NodeId) -> Sequence[Place]:
     """The loops that an op runs in, outer first."""
     if number >= len(placements.nodes):
         return ()
-    places = (factor.place for _, factor in placements.nodes[number].placement)
-    return sorted((place for place in places if isinstance(place, Loop)), key=nesting)
+    return sorted(in_time(factor.axis for _, factor in placements.nodes[number].placement), key=nesting)
 
 
 def gathered_in_trips(way: Path, loops: Sequence[Place], begins: bool) -> Path:

@@ -1,9 +1,9 @@
 """The arrays of one device, and from when to when each is stored.
 
-They are found on the walk that lowering takes (`walk`), in the same order. An array is stored from the step
-that makes it to the last step that reads it. One rule says which are never stored: XLA makes the result of a map again in each
-of its readers, unless there are several and it is computed from several stored arrays. A map is an op that computes each
-element from few others.
+They are found on the walk that lowering takes (`walk`), in the same order. An array is stored from the step that makes it
+to the last step that reads it. One rule says which are never stored: XLA makes the result of a map again in each of its
+readers, unless there are several and it is computed from several stored arrays. A map is an op that computes each element
+from few others.
 
 %h = dot %x %w; %r = all_reduce %h; %t = tanh %r; %y = dot %t %v
     -->   h is stored from step 0 to 1, r from step 1 to 3, t never, y from step 3
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Loop, Place
+from ...dialects.ranges.algebra import Place, in_time
 from ..program.program import Control, Node, ValueId
 from ..redistribute.kinds.folds import Fold
 from ..redistribute.kinds.local import EachTrip
@@ -112,11 +112,6 @@ def live_ranges(decisions: Decisions, sizes: Iterable[int]) -> LiveRanges:
     return _Ranges(decisions).main(sizes)
 
 
-def in_time(places: Iterable[Place]) -> tuple[Place, ...]:
-    """Those of some places that are loops."""
-    return tuple(place for place in places if isinstance(place, Loop))
-
-
 def over_steps(arrays: Iterable[LocalArray], steps: int) -> list[int]:
     """The bytes of arrays before the first step, then while each step runs."""
     change = [0] * (steps + 3)
@@ -141,8 +136,7 @@ def traits(definition: Definition) -> Traits:
     keeps = any(isinstance(each, Read) and each.dims == target.dims for each in ends)
     writes = keeps or not all(map(definition.looks_up, guards))
     maps = definition.maps and not writes and not any(each.start.dims for each in guards) and definition.name not in KEPT
-    elementwise = not definition.at and all(read.dims == target.dims for read in definition.reads())
-    return Traits(maps, writes or elementwise or (maps and definition.moves))
+    return Traits(maps, writes or definition.is_elementwise or (maps and definition.moves))
 
 
 KEPT = frozenset(["stored", "optimization_barrier"])
@@ -191,13 +185,13 @@ class _Ranges(Walk[LocalArray]):
     def settled(self, move: Move, made: LocalArray) -> LocalArray:
         pending = [each.axis for each in move.pending]
         for step in move.path.steps:
-            left = (axis for axis in pending if axis not in step.axes or not isinstance(step, Fold))
-            pending = [*left] if self.has_loops else []
+            if isinstance(step, Fold):
+                pending = [axis for axis in pending if axis not in step.axes]
             entered = step.axes if isinstance(step, EachTrip) else step.loops
-            in_time = step.is_in_time and step.communicates
-            form = step.kind if not in_time else "carry" if isinstance(step, Fold) else "stack"
+            of_trips = step.is_in_time and step.communicates
+            form = step.kind if not of_trips else "carry" if isinstance(step, Fold) else "stack"
             start, made = made, self.array(move.value, step.after, form, (*pending, *entered))
-            its = SLICE if not step.communicates else STORES_READS._replace(at_once=in_time)
+            its = SLICE if not step.communicates else STORES_READS._replace(at_once=of_trips)
             self.add(MemoryStep(its, form, [start], [made]))
         return made
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import cast
 
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -23,7 +24,7 @@ from ...dialects import spmd
 from ...dialects.array import Barrier, Coordinate
 from ...dialects.lax import OPS, CondOp, RegionOp, ScanOp, WhileOp, YieldOp
 from ...dialects.params import ParamsAttr
-from ...dialects.ranges.algebra import Loop, Place, nesting
+from ...dialects.ranges.algebra import Loop, Place, in_time, nesting
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
 from .loop_schedule import Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
@@ -42,7 +43,7 @@ def run_in_time(block: Block, crossings: list[Crossing]) -> Block:
 
     To `crossings` it adds the values that several loops over one range need.
     """
-    for loop in sorted({place for places in _named(block) for place in places if isinstance(place, Loop)}, key=nesting):
+    for loop in sorted({*in_time(chain.from_iterable(_named(block)))}, key=nesting):
         block = Cut(block, loop, (), crossings).written()
     return block
 

@@ -79,8 +79,6 @@ class Crossing:
     is_stored: bool
     bytes: int
     flops: int | None
-    first: int
-    """The number of the first loop that needs it, from 0."""
     others: int
     """How many loops need it beside the first one."""
 
@@ -101,7 +99,7 @@ class Schedule:
     """Items in trips -> the loops in which each runs; a fold or a stack in one."""
     stored: dict[Value, int] = field(default_factory=dict[Value, int])
     """Values of trips -> the loop that stores each."""
-    again: dict[Item, frozenset[int]] = field(default_factory=dict[Item, frozenset[int]])
+    again: dict[RunOp, frozenset[int]] = field(default_factory=dict[RunOp, frozenset[int]])
     """Items that several loops need -> these, whether the first of them stores what they make or each computes it."""
     _uses: dict[Value, set[int]] = field(default_factory=dict[Value, set[int]])
 
@@ -134,13 +132,12 @@ class Schedule:
     def crossings(self, loop: Loop) -> Iterator[Crossing]:
         """The values that several loops need."""
         for item, needed in reversed(self.again.items()):
-            op = cast(RunOp, item).op
-            work = flops_of(op)
+            op, work = item.op, flops_of(item.op)
             for value in item.makes:
                 stored = value in self.stored
                 if isinstance(op, LaxOp) and (stored or len(self.runs[item]) > 1):
                     size, again = loop.size * type_at(cast(SSAValue, value)).nbytes, None if work is None else loop.size * work
-                    yield Crossing(loop, value, stored, size, again, self.loops - 1 - max(needed), len(needed) - 1)
+                    yield Crossing(loop, value, stored, size, again, len(needed) - 1)
 
     def _need(self, value: Value, loop: int) -> None:
         """A value outside of trips has to be there after a loop."""
@@ -173,13 +170,12 @@ class Schedule:
             # Later loops read what is stored in any case.
             read[value] = {loop for loop in read[value] if loop >= self.stored[value]}
         loops = set[int]().union(*read.values())
-        is_fixed = not isinstance(item, RunOp) or item.fixed
-        if len(loops) > 1 and not is_fixed:
+        if len(loops) > 1 and isinstance(item, RunOp) and not item.fixed:
             self.again[item] = frozenset(loops)
-        if len(loops) > 1 and not is_fixed and not is_cheap(item):
-            first = max(loops)
-            self.stored |= {value: first for value, loops in read.items() if loops - {first}}
-            loops = {first}
+            if not is_cheap(item):
+                first = max(loops)
+                self.stored |= {value: first for value, loops in read.items() if loops - {first}}
+                loops = {first}
         if loops:
             self.runs[item] = frozenset(loops)
             for loop in loops:

@@ -262,7 +262,7 @@ class _Sums:
                 return None
             if same:
                 by = item.reads[same[0]]
-                if len(item.reads) != 2 or not _is_elementwise(_op(item)) or not _is_real(_type(by).dtype):
+                if len(item.reads) != 2 or not _instance(_op(item)).definition.is_elementwise or not _is_real(_type(by).dtype):
                     return None
             steps.append(_Step(item, at, by))
             value = item.reads[at]
@@ -399,12 +399,6 @@ def _is_real(dtype: str) -> bool:
 def _only_reads(op: LaxOp) -> bool:
     """Whether each element of the result is an element of the op's single operand."""
     return len(op.operands) == 1 and isinstance(_instance(op).definition.body, Read)
-
-
-def _is_elementwise(op: LaxOp) -> bool:
-    definition = _instance(op).definition
-    target = definition.targets[0]
-    return not definition.at and all(read.dims == target.dims for read in definition.reads())
 
 
 def _type(value: Value) -> ArrayType:

@@ -19,7 +19,7 @@ from itertools import chain
 from math import prod
 
 from ...dialects.layouts import Layout, Pending
-from ...dialects.ranges.algebra import Extent, Loop, Range, local, placed
+from ...dialects.ranges.algebra import Extent, Loop, Range, in_time, local, placed
 from ...dialects.ranges.factor import Factor
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce
@@ -75,7 +75,7 @@ class AroundLoops:
     def loops(self) -> tuple[Loop, ...]:
         """The loops in whose trips the redistribution over axes runs."""
         inside = chain(*(placed(self.start.dims[dim]) for dim in sorted(self.kept)), (each.axis for each in self.carried))
-        return tuple(place for place in inside if isinstance(place, Loop))
+        return in_time(inside)
 
     @cached_property
     def first(self) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ target; every sum that is pending in the source and not in the target has to be 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import ge, le
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending, parse_array
 from ...dialects.mesh import Mesh, axis_of
 from ...dialects.plan import LAYOUT
-from ...dialects.ranges.algebra import Loop, Place
+from ...dialects.ranges.algebra import Place, in_time
 from ...dialects.types import ArrayType
 from .kinds.folds import Fold, ReduceScatter
 from .kinds.halo import Halo
@@ -161,7 +161,7 @@ def read_path(text: str, source: Layout, target: Layout, itemsize: int, *known: 
             if isinstance(step, EachTrip):
                 entered += step.axes
             elif not step.is_in_time:
-                step = replace(step, loops=(*_loops(now.with_pending((*left, *target.pending))), *entered))
+                step = replace(step, loops=(*in_time(now.with_pending((*left, *target.pending)).named), *entered))
             now = step.after
             now.with_pending(left).verify()
             _verify_ops(step)
@@ -171,11 +171,6 @@ def read_path(text: str, source: Layout, target: Layout, itemsize: int, *known: 
     except Error as error:
         raise Error(error.title, helps=[*error.helps, *helps]) from None
     return Path.of(*steps)
-
-
-def _loops(layout: Layout) -> Iterator[Place]:
-    """The loops on which a value lies."""
-    return (place for place in layout.named if isinstance(place, Loop))
 
 
 def _folded(step: Step, left: tuple[Pending, ...]) -> tuple[Pending, ...]:
