@@ -28,7 +28,7 @@ from partita.rewrites.decide import price
 from partita.rewrites.emit import type_at
 from partita.rewrites.lower import loop_schedule
 from partita.rewrites.lower.in_time import Cut
-from partita.rewrites.lower.loop_schedule import RunOp, Schedule, Value, flops_of, is_cheap
+from partita.rewrites.lower.loop_schedule import Schedule, Value, flops_of, is_cheap
 from partita.rewrites.lower.to_flow import to_flow
 
 KEYS = jax.random.split(jax.random.key(0), 4)
@@ -237,7 +237,7 @@ def test_what_several_loops_need_is_stored_or_computed_again_as_an_exhaustive_se
     monkeypatch.setattr(Cut, "scheduled", scheduled)
     planned(name, "alone").spmd()
     for cut, found in cuts:
-        several = [item for item in found.again if isinstance(item, RunOp) and flops_of(item.op)]
+        several = [item for item in found.again if flops_of(item.op)]
         for chosen in product([False, True], repeat=len(several)) if len(several) <= 10 else ():
             cheap = dict(zip(map(id, several), chosen, strict=True))
             with monkeypatch.context() as patch:
