@@ -20,7 +20,7 @@ from math import prod
 
 from ...dialects.layouts import Layout, Pending
 from ...dialects.ranges.algebra import Extent, Loop, Range, in_time, local, placed
-from ...dialects.ranges.factor import Factor
+from ...dialects.ranges.factor import Factor, fit
 from .kinds.all_gather import AllGather
 from .kinds.folds import AllReduce
 from .kinds.halo import Halo
@@ -42,6 +42,7 @@ class AroundLoops:
     end: Layout
     pending: tuple[Pending, ...]
     """What is pending, with one monoid, and is folded."""
+    itemsize: int
     carried: tuple[Pending, ...] = ()
     """What is pending at both ends."""
     enters: bool = True
@@ -84,7 +85,14 @@ class AroundLoops:
         folds = (AllReduce.of(each.monoid, (each.axis,)).placed(self.start, self.start, 0) for each in loops)
         blocks = list(self._blocks(self.start))
         now = blocks[-1].after if blocks else self.start
-        return *folds, *blocks, *(_turned(step) for step in reversed(list(self._entering(now))))
+        return *folds, *blocks, *(self._turned(step) for step in reversed(list(self._entering(now))))
+
+    def _turned(self, step: Step) -> Step:
+        """The step that leads back."""
+        if isinstance(step, Slice):
+            back = AllGather.of(step.axes, step.dim, step.stride).placed(step.after, step.before, self.itemsize)
+            return replace(back, loops=step.loops)
+        return Cut(before=step.after, after=step.before)
 
     @cached_property
     def last(self) -> tuple[Step, ...]:
@@ -109,27 +117,44 @@ class AroundLoops:
 
     def _entering(self, layout: Layout) -> Iterator[Step]:
         """The steps from the layout without its loops, except on dims that stay, to the layout itself."""
-        now, windows = self._without(layout), dict(self._windows(layout))
+        now, windows, across = self._without(layout), dict(self._windows(layout)), self._across(layout)
         for dim, one in windows.items():
             then = changed(now, dim, one.parts)
             yield Halo.between(now, then, dim, 0)
             now = then
-        for dim, factor in layout.factors:
-            if dim in windows or dim in self.kept or not isinstance(factor.place, Loop):
+        for dim, factor in sorted(layout.factors, key=lambda each: isinstance(each[1].place, Loop)):
+            if dim in windows or dim in self.kept or not (isinstance(factor.place, Loop) or dim in across):
                 continue
-            then = changed(now, dim, [*now.at(dim), factor])
-            if then.padded_shape[dim] != now.padded_shape[dim]:
-                shape = tuple(then.padded_shape[at] if at == dim else extent for at, extent in enumerate(now.global_shape))
-                grown = Layout.of(shape, now.factors)
+            if now.padded_shape[dim] != (whole := layout.padded_shape[dim]):
+                grown = Layout.of([whole if at == dim else n for at, n in enumerate(now.global_shape)], now.factors)
                 yield Pad(before=now, after=grown)
                 now = grown
-            yield Slice.of((factor.place,), dim, factor.stride).placed(now, then, 0)
+            factors = [*now.at(dim), factor]
+            is_last = len(factors) == len(layout.at(dim))
+            then = Layout((*now.dims[:dim], layout.dims[dim], *now.dims[dim + 1 :])) if is_last else changed(now, dim, factors)
+            step = Slice.of((factor.place,), dim, factor.stride).placed(now, then, self.itemsize)
+            yield step if step.is_in_time else replace(step, loops=self.loops)
             now = then
 
     def _without(self, layout: Layout) -> Layout:
         """The layout without its loops, except on dims that stay."""
-        kept = ((dim, each) for dim, each in layout.factors if dim in self.kept or not isinstance(each.place, Loop))
+        across = self._across(layout)
+        kept = (
+            (dim, each)
+            for dim, each in layout.factors
+            if dim in self.kept or not (isinstance(each.place, Loop) or dim in across)
+        )
         return Layout.of(layout.global_shape, kept)
+
+    def _across(self, layout: Layout) -> frozenset[int]:
+        """The dims whose axes divide only what is padded for a loop: they are entered, and left, as the loops are."""
+        return frozenset(
+            dim
+            for dim in range(layout.rank)
+            if dim not in self.kept
+            and _is_padded(layout, dim)
+            and not fit(layout.global_shape[dim], [each for each in layout.at(dim) if not isinstance(each.place, Loop)])
+        )
 
     @property
     def over_axes(self) -> tuple[Layout, Layout]:
@@ -210,13 +235,6 @@ def _in_time(layout: Layout, dim: int) -> list[Factor]:
 
 def _is_padded(layout: Layout, dim: int) -> bool:
     return layout.padded_shape[dim] != layout.global_shape[dim]
-
-
-def _turned(step: Step) -> Step:
-    """The step that leads back."""
-    if isinstance(step, Slice):
-        return AllGather.of(step.axes, step.dim, step.stride).placed(step.after, step.before, 0)
-    return Cut(before=step.after, after=step.before)
 
 
 def innermost(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:

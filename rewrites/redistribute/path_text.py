@@ -24,6 +24,7 @@ from ...dialects.layouts import Layout, Pending, parse_array
 from ...dialects.mesh import Mesh, axis_of
 from ...dialects.plan import LAYOUT
 from ...dialects.ranges.algebra import Place, in_time
+from ...dialects.ranges.factor import fit, padded
 from ...dialects.types import ArrayType
 from .kinds.folds import Fold, ReduceScatter
 from .kinds.halo import Halo
@@ -70,8 +71,8 @@ def _after(step: Step, before: Layout) -> Layout:
     for dim in {dim for dim, _ in (*gone, *new)}:
         if before.windows(dim) is not None:
             raise Error(f"`{step}` changes dim {dim} of {before}, which is in windows", helps=["a halo makes blocks"])
-        own = Layout.of(extents, [*kept, *new])
-        if own.padded_shape[dim] != before.padded_shape[dim]:
+        factors = [factor for at, factor in (*kept, *new) if at == dim]
+        if not fit(extents[dim], factors) or padded(extents[dim], factors) != before.padded_shape[dim]:
             extents[dim] = before.padded_shape[dim]
     return Layout.of(extents, [*kept, *new])
 

@@ -83,15 +83,15 @@ def _around_loops(
 ) -> Path:
     """The path of a value that lies on loops: steps over loops, then over axes, then over loops."""
     if rest := tuple(each for each in pending if each not in innermost(pending)):
-        folded = AroundLoops(start, start, innermost(pending), (*carried, *rest))
-        return _in_trips(folded, itemsize) + _around_loops(start, target, rest, carried, itemsize)
-    return _in_trips(AroundLoops(start, target, pending, carried), itemsize)
+        folded = AroundLoops(start, start, innermost(pending), itemsize, (*carried, *rest))
+        return _in_trips(folded) + _around_loops(start, target, rest, carried, itemsize)
+    return _in_trips(AroundLoops(start, target, pending, itemsize, carried))
 
 
-def _in_trips(split: AroundLoops, itemsize: int) -> Path:
+def _in_trips(split: AroundLoops) -> Path:
     """The path that moves within trips where it can."""
-    way = split.around(path(*split.over_axes, itemsize))
-    return way if way is not None else _in_trips(replace(split, enters=False), itemsize)
+    way = split.around(path(*split.over_axes, split.itemsize))
+    return way if way is not None else _in_trips(replace(split, enters=False))
 
 
 def _among_many(source: Layout, target: Layout, itemsize: int) -> Path | None:

@@ -326,6 +326,31 @@ def test_a_dim_is_padded_on_an_axis_and_a_loop_at_once() -> None:
         same(plan.compile()(*args), fn(*args))
 
 
+@pytest.mark.parametrize(
+    ("rows", "before", "after"),
+    [
+        (3, ("b", "u:3", "t:2"), ("b",)),
+        (3, ("u:3", "a", "b"), ("b",)),
+        (9, ("a", "t:2", "b"), ("b", "t:2")),
+        (9, ("b", "u:3", "a"), ("a", "u:3")),
+    ],
+)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_an_axis_that_divides_only_what_is_padded_for_a_loop(
+    rows: int, before: tuple[str, ...], after: tuple[str, ...], dim: int
+) -> None:
+    def fn(x):
+        return pt.tag(jnp.tanh(pt.tag(jnp.sin(x), "p")), "q")
+
+    x = normal(rows, 4)
+    plan = pt.plan(fn, pt.Mesh(a=2, b=2), x).tile("p", 0, before, held=True, padded=True)
+    plan = plan.tile("q", dim, after, held=True, padded=True)
+    same(interpreted(plan, (x,))[0], fn(x))
+    same(plan.compile()(x), fn(x))
+    lowers_from_its_decisions(plan)
+    assert executions(plan.spmd())[0] == plan.counts()
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_order_of_a_loop_and_an_axis_does_not_matter(name: str) -> None:
     before, after = planned(name, "before an axis"), planned(name, "after an axis")
