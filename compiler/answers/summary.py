@@ -79,6 +79,7 @@ def _summary(plan: State) -> Summary:
         f"a device computes {flops.text(number=of_flops)} in a call{share}",
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *([f"  that is more than a device has: {exact_bytes(room)}"] if stored.bytes > (room := plan.mesh.chip.memory) else []),
+        *_otherwise(plan),
         *_loops(plan),
         *sent_around(plan),
         *_in_parts(plan),
@@ -99,6 +100,15 @@ def _loops(plan: State) -> Iterator[str]:
         carries, stored = of_bytes(sum(each.folds for each in found)), of_bytes(sum(each.stores for each in found))
         computed = of_flops(sum(each.flops for each in found))
         yield f"in {loop}: {counted(times, 'loop')}{after}, {computed}; {carries} of carries, {stored} stored for what follows"
+
+
+def _otherwise(plan: State) -> Iterator[str]:
+    """Yields lines if the plan is of another program than its function."""
+    if lines := plan.source.traced.apart:
+        yield f"another program than {plan.source.traced.name}: {lines[0]}"
+        yield from (f"  {one_line(line)}" for line in lines[1 : MOST_SHOWN + 1])
+        if (more := len(lines) - 1 - MOST_SHOWN) > 0:
+            yield f"  and {counted(more, 'other')}"
 
 
 def _in_parts(plan: State) -> Iterator[str]:

@@ -115,6 +115,11 @@ class ScopePath(NamedTuple):
         return "/".join((*self.parts[:depth], *last))
 
 
+def scope_path(stack: NameStack) -> ScopePath:
+    """The scopes of the user in JAX's record, and the direction."""
+    return _scope(*stack.stack)
+
+
 # A scope and a transformation of one name are equal tuples: their types are part of the key.
 @lru_cache(maxsize=1 << 14, typed=True)
 def _scope(*stack: Named) -> ScopePath:

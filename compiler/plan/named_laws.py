@@ -137,6 +137,15 @@ def check_names(plan: State, at: Patterns) -> None:
             raise Error(f"no value and no scope is named `{glob}`", helps=helps) from None
 
 
+def check_scopes(plan: State, at: Patterns) -> None:
+    """Raises Error if a pattern matches no scope. The helps list the nearest ones, or all."""
+    known = Names(scopes := _scopes(plan))
+    for glob in patterns_of(at):
+        if not known.matched(glob):
+            every = [f"the scopes are {listed(scopes, most=8)}"] if scopes else ["put `with jax.named_scope(...)` around it"]
+            raise Error(f"no scope is named `{glob}`", helps=near(glob, scopes) or every)
+
+
 def _scopes(plan: State) -> list[str]:
     """The scopes of a program, and the scopes that enclose them."""
     scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)

@@ -35,6 +35,7 @@ from ..jax_private import PyTreeDef, Tracer, jax, lax, ordered_effects, tree
 from ..ops.prng_keys import aval_text, implementation, is_key, is_void, unwrap, wrap
 from .annotations import Annotation, of_arguments
 from .importer import Importer, imported
+from .micro_batched import MicroBatched
 from .mutable_references import check_references, with_effect, without_references
 from .mutated_arguments import Given, captured, kept
 from .value_names import former, leaving, tags
@@ -67,6 +68,8 @@ class Traced:
     jaxpr: ClosedJaxpr
     annotations: tuple[Annotation, ...]
     """What the program says about layouts: first of its arguments, then of other values, in program order."""
+    apart: tuple[str, ...] = ()
+    """If this is another program than the function, what sees one micro-batch at a time; one line each."""
 
     @property
     def name(self) -> str:
@@ -117,6 +120,38 @@ class Traced:
         made = replace(self, module=module, sources=sources, annotations=annotations)
         vars(made)["successors"] = self.successors
         return made
+
+    def in_micro_batches(self, dims: Mapping[int, int], trips: int, accepts: Callable[[str], bool]) -> "Traced":
+        """Another program: what is in some scopes sees one micro-batch at a time, as `micro_batched` says.
+
+        `dims` has the dim of each argument that is the batch. Raises Error if the function cannot be traced for one
+        micro-batch, or has other ops then.
+        """
+        smaller = [
+            aval.update(shape=tuple(n // trips if dims.get(number) == dim else n for dim, n in enumerate(aval.shape)))
+            for number, aval in enumerate(self.in_avals)
+        ]
+        arguments = cast("Sequence[object]", tree.tree_unflatten(self.in_tree, smaller))
+        extents = {self.in_avals[number].shape[dim] for number, dim in dims.items()}
+        both = MicroBatched(trips, sorted(extents, reverse=True), accepts)
+        with without_collector():
+            try:
+                named = dict(zip(self.arguments, arguments, strict=True))
+                part, _ = _closed(self.function, named, self.static, self.in_tree, smaller)
+            except Exception as error:
+                title = f"`{self.name}` cannot be traced for one of {trips} micro-batches"
+                raise self.function.error(title, notes=[f"{type(error).__name__}: {error}"]) from error
+            closed = _jaxpr(self.function, both.evaluated(self.jaxpr, part), self.in_tree, self.in_avals)
+            importer = imported(closed)
+        arg_names, own = _with_consts(self.arg_names[: len(self.in_avals)], importer), importer.frame.block.args
+        kept = {value: own[number] for number, value in enumerate(self.main.body.block.args[: len(self.in_avals)])}
+        made = self.rewritten(
+            _module(importer, arg_names, self.result_names),
+            SourceLines(importer.origins),
+            (*((kept[value], said) for value, said in self.annotations if value in kept), *importer.annotations),
+        )
+        foreign, consts = tuple(importer.foreign.values), _unwrapped(importer.frame.arrays)
+        return replace(made, arg_names=arg_names, consts=consts, foreign=foreign, jaxpr=closed, apart=both.said)
 
     def flatten(self, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> list[Array]:
         """The leaves of a call's arguments in the program's form, without `consts`.
@@ -249,18 +284,10 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     names = function.leaf_names(bound.arguments)
     leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
     avals = list(map(function.aval, leaves, names))
-    results: list[Results] = []
-    flat = _flat(function, tuple(bound.arguments), static, results)
     with without_collector():
-        closed = _jaxpr(function, function.names(flat, bound.arguments), in_tree, avals)
-        check_references(function, closed)
-        _check_effects(function, closed)
-        _check_captured(function, closed)
-        closed = without_references(function, closed)
-        out_tree, result_names, changed = results[-1]
-        closed = kept(function, closed, names, changed)
+        closed, (out_tree, result_names, _) = _closed(function, bound.arguments, static, in_tree, avals)
         importer = imported(closed)
-    arg_names = (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
+    arg_names = _with_consts(names, importer)
     return Traced(
         function=function,
         module=_module(importer, arg_names, result_names),
@@ -278,6 +305,24 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
         jaxpr=closed,
         annotations=_annotations(importer, leaves, bound.arguments),
     )
+
+
+def _closed(
+    function: UserFunction,
+    arguments: Mapping[str, object],
+    static: Mapping[str, object],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+) -> tuple[ClosedJaxpr, Results]:
+    """The program of a function, for leaves like these."""
+    results: list[Results] = []
+    flat = _flat(function, tuple(arguments), static, results)
+    closed = _jaxpr(function, function.names(flat, arguments), in_tree, avals)
+    check_references(function, closed)
+    _check_effects(function, closed)
+    _check_captured(function, closed)
+    closed = without_references(function, closed)
+    return kept(function, closed, function.leaf_names(arguments), results[-1][2]), results[-1]
 
 
 def _flat(
@@ -330,6 +375,11 @@ def _flattened(function: UserFunction, result: object) -> tuple[list[object], Py
     for leaf, name in zip(leaves, names, strict=True):
         _check_result(function, leaf, name)
     return leaves, structure, names
+
+
+def _with_consts(names: Sequence[str], importer: Importer) -> tuple[str, ...]:
+    """The names of arguments, and of the arrays that the function closes over."""
+    return (*names, *(f"const/{number}" for number in range(len(importer.frame.arrays))))
 
 
 def _unwrapped(arrays: Sequence[Array]) -> tuple[Array, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
@@ -12,13 +13,16 @@ from ...answers.loops import why_ended
 from ...cost.loops import chain, main_loops
 from ...inputs.checks import shown
 from ...inputs.message_language import step
-from ...inputs.names import Patterns
+from ...inputs.names import Patterns, as_patterns
 from ...plan.claims import having
+from ...plan.each_micro_batch import in_micro_batches, split_otherwise
+from ...plan.named_laws import made_by, scope_of
 from ...plan.seeds import Seed
 from ..plan import Plan
 from .base import Strategy
 from .data import inputs_of, of_batch
 
+_NUMBER = re.compile(r"\d+$")
 MOST_FOLDS = 3
 """The most folds that an error names."""
 
@@ -34,6 +38,10 @@ class Microbatch(Strategy):
     Something that folds over the batch in the middle, as batch norm does, ends the loop, and another one follows it. Raises
     Error if more than `loops` loops one after another would compute a good part of the program.
 
+    What is in the `jax.named_scope`s of `each` sees one micro-batch at a time, as it does where gradients are accumulated by
+    hand: that is another program, with every `m`-th example in one micro-batch. What leaves such a scope without a batch, as
+    the running mean of a batch norm, is the mean of all micro-batches. `print(plan)` says which values are.
+
     (It is not `optax.MultiSteps`, which adds up the gradients of several calls.)
 
     Microbatch(8):   x: f32[512, 256]   -->   x: f32[micro:8*64, 256], gradients in a carry
@@ -45,13 +53,23 @@ class Microbatch(Strategy):
     dim: int = 0
     name: str = "micro"
     loops: int = 2
+    each: Patterns = ()
+
+    def __call__(self, plan: Plan) -> Plan:
+        if as_patterns(self.each):
+            found = inputs_of(self.restricted(plan), self.inputs, "Microbatch")
+            dims = {value: plan.dim_of(value, self.dim, name) for name, value in found.items()}
+            plan = in_micro_batches(plan, dims, self.m or self.parts(plan), self.each)
+        return super().__call__(plan)
 
     def split(self, plan: Plan) -> Plan:
         return having(plan, [self.loop(plan)])
 
     def claims(self, plan: Plan) -> Iterator[Seed]:
         loop = self.loop(plan)
-        yield from of_batch(having(plan, [loop]), inputs_of(plan, self.inputs, "Microbatch"), self.dim, [loop])
+        for seed in of_batch(having(plan, [loop]), inputs_of(plan, self.inputs, "Microbatch"), self.dim, [loop]):
+            # The micro-batches of another program are the same on any mesh.
+            yield replace(seed, block=1) if as_patterns(self.each) else seed
 
     def loop(self, plan: Plan) -> str:
         """The loop: `micro:8`."""
@@ -77,6 +95,8 @@ class Microbatch(Strategy):
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
         loop = self.loop(plan)
+        if as_patterns(self.each) and (other := split_otherwise(placed, loop)) is not None:
+            return other
         found = main_loops(placed, loop)
         if found <= self.loops:
             return batch_in_parts(placed, self.dim, [loop], "Microbatch")
@@ -85,5 +105,18 @@ class Microbatch(Strategy):
         return Error(
             f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",
             notes=[*folds[:MOST_FOLDS], *more],
-            helps=[f"allow as many, which is exact: {step(f'Microbatch({self.m or self.parts(plan)}, loops={found})')}"],
+            helps=[
+                f"allow as many, which is exact: {step(f'Microbatch({self.m or self.parts(plan)}, loops={found})')}",
+                *self.by_each(plan, placed),
+            ],
         )
+
+    def by_each(self, plan: Plan, placed: Plan) -> list[str]:
+        """The help that names the scopes of all folds, if they are in some."""
+        scopes = [scope_of(placed, made_by(placed, move.value)) for move in chain(placed, self.loop(plan))]
+        if as_patterns(self.each) or not all(scopes):
+            return []
+        parts = [scope.rpartition("/") for scope in scopes]
+        named = {f"{'**/' if around else ''}{re.sub(_NUMBER, '*', last)}" for around, _, last in parts}
+        text = step(f"Microbatch({self.m or self.parts(plan)}, each={sorted(named)!r})")
+        return [f"or let these scopes see one micro-batch at a time, which is another program: {text}"]

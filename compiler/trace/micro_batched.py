@@ -1,0 +1,366 @@
+"""Another program: what is in some scopes sees one micro-batch at a time, as it does where gradients are accumulated by hand.
+
+The function is traced twice: for the whole batch, and for one micro-batch. Both programs have the same ops, one for one. Those
+in the scopes are taken from the second one, and mapped over the micro-batches; all others from the first. Where a value goes
+from one to the other, its batch is split, or put together. What has no batch is the same for all micro-batches where it
+enters the scopes, and their mean where it leaves them; backward it is the transpose: an equal share enters, and a sum leaves.
+
+    batch_norm(x), x: f32[32, 8]   -->   reshape(vmap(batch_norm of f32[8, 8])(reshape(x, (4, 8, 8))), (32, 8))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
+
+from jax import Array
+from jax.core import ShapedArray
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+
+from ...dialects.ground.amounts import counted
+from ...dialects.ground.errors import Error
+from ..inputs.lines import Origin, ScopePath, at_line, scope_path, source_line_of
+from ..jax_private import NameStack, called_program, jax, jaxprs_in_params, jnp, lax, source_info_util, tree, with_counts
+from ..ops.prng_keys import aval_text, is_key
+
+_CALLS = frozenset({"jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"})
+"""The calls whose programs take the places of their ops."""
+SPLIT = "each"
+"""The scope of what splits a batch into micro-batches, or puts it together."""
+NO_SCOPE: NameStack = source_info_util.NameStack()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The op that makes a value: its record, and the scopes around it."""
+
+    eqn: JaxprEqn
+    outer: NameStack
+    """The scopes around the loop that it is in."""
+    around: NameStack
+    """The scopes around the call that it is in, within that loop."""
+
+    @property
+    def stack(self) -> NameStack:
+        return self.around + self.eqn.source_info.name_stack
+
+    @property
+    def path(self) -> ScopePath:
+        return scope_path(self.outer + self.stack)
+
+    @property
+    def is_backward(self) -> bool:
+        return self.path.direction.name == "backward"
+
+    @property
+    def here(self) -> AbstractContextManager[object]:
+        """A context in which ops are traced as if the program had them where this one is."""
+        return source_info_util.user_context(self.eqn.source_info.traceback, name_stack=self.stack)
+
+    def __str__(self) -> str:
+        return f"`{self.eqn.primitive.name}`{at_line(source_line_of(Origin(self.eqn.source_info)))}"
+
+
+@dataclass(eq=False, slots=True)
+class Both:
+    """A value: as the whole program has it, as the micro-batches have it, or both."""
+
+    aval: ShapedArray
+    part_aval: ShapedArray
+    whole: Array | None = None
+    part: Array | None = None
+    mapped: bool = False
+    """Whether `part` has a leading dim for the micro-batches. Otherwise all have the same."""
+    made: Made | None = None
+    is_gradient: bool = False
+    """Whether it is linear in the gradient of the results, as what a backward pass hands on."""
+
+    @property
+    def batch(self) -> list[int]:
+        """The dims of which a micro-batch has fewer elements."""
+        pairs = zip(self.aval.shape, self.part_aval.shape, strict=True)
+        return [dim for dim, (whole, part) in enumerate(pairs) if whole != part]
+
+    @property
+    def array(self) -> Array:
+        """The value in one of the forms that it has."""
+        return cast(Array, self.part if self.whole is None else self.whole)
+
+    def on(self, array: Array) -> Both:
+        """Another value in the form of `array`."""
+        has_whole = self.whole is not None
+        whole, part = (array, None) if has_whole else (None, array)
+        return replace(self, whole=whole, part=part, mapped=self.mapped and not has_whole)
+
+
+@dataclass(slots=True)
+class MicroBatched:
+    """Evaluates a program and that of a micro-batch together, op by op."""
+
+    trips: int
+    examples: Sequence[int]
+    """The extents of the batch in the inputs, the largest first."""
+    accepts: Callable[[str], bool]
+    """Whether what is in these scopes sees one micro-batch."""
+    mapped: int = 0
+    """The number of ops that see one micro-batch."""
+    means: list[Both] = field(default_factory=list[Both])
+    """The values that are the mean of those of the micro-batches."""
+
+    # --- programs ----------------------------------------------------------------------------------------------------
+
+    def evaluated(self, whole: ClosedJaxpr, part: ClosedJaxpr) -> Callable[..., list[object]]:
+        """A function with the arguments of the whole program that returns its results."""
+
+        def flat(*values: object) -> list[object]:
+            inner = zip(whole.in_avals, part.in_avals, tree.tree_leaves(values), strict=True)
+            given = [Both(aval, small, leaf) for aval, small, leaf in inner]
+            return [self.whole(each) for each in self.run(whole, part, given, NO_SCOPE, NO_SCOPE)]
+
+        return flat
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What is another program than the function, one line each."""
+        means = (f"the mean of {self.trips} micro-batches: {aval_text(each.aval)} of {each.made}" for each in self.means)
+        return (f"{counted(self.mapped, 'op')} see one micro-batch at a time", *dict.fromkeys(means)) if self.mapped else ()
+
+    def run(
+        self, whole: ClosedJaxpr, part: ClosedJaxpr, given: Sequence[Both], outer: NameStack, around: NameStack
+    ) -> list[Both]:
+        """The results of a program, given its arguments, and the scopes around the loop and the call that it is in."""
+        one, other = whole.jaxpr, part.jaxpr
+        _check_alike(one, other, self.trips)
+        env: dict[Var, Both] = dict(zip(one.invars, given, strict=True))
+        for var, small, value, there in zip(one.constvars, other.constvars, whole.consts, part.consts, strict=True):
+            env[var] = Both(var.aval, small.aval, value, there)
+
+        def read(vars: Sequence[Var | Literal], smaller: Sequence[Var | Literal]) -> list[Both]:
+            return [
+                Both(each.aval, small.aval, each.val, small.val)
+                if isinstance(each, Literal) and isinstance(small, Literal)
+                else env[cast(Var, each)]
+                for each, small in zip(vars, smaller, strict=True)
+            ]
+
+        for eqn, there in zip(one.eqns, other.eqns, strict=True):
+            results = self.op(Made(eqn, outer, around), there, read(eqn.invars, there.invars))
+            env |= {cast(Var, var): each for var, each in zip(eqn.outvars, results, strict=True)}
+        return read(one.outvars, other.outvars)
+
+    def op(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+        """The results of an op: of the whole program, of a micro-batch, or of the ops within it, if some are in the scopes."""
+        eqn = made.eqn
+        if is_inside := self.accepts("/".join(made.path.parts)):
+            if not _is_same(eqn, there, operands):
+                return self.in_parts(made, there, operands)
+        elif any(self.holds(inner, made.outer + made.stack) for inner in jaxprs_in_params(eqn.params)):
+            if eqn.primitive.name in _CALLS:
+                return self.call(made, there, operands)
+            if eqn.primitive.name == "scan":
+                return self.scan(made, there, operands)
+            helps = ["name a scope around all of it: `each=` takes the scope's name"]
+            raise Error(f"scopes of `each` are within {made}, whose trips or branches are not told apart", helps=helps)
+        return self.whole_results(made, operands, _results(made, there, operands, is_seed=not is_inside))
+
+    def whole_results(self, made: Made, operands: Sequence[Both], ends: list[Both]) -> list[Both]:
+        """The results of an op of the whole program."""
+        for end, value in zip(ends, _evaluated(made.eqn, [self.whole(each, made) for each in operands], made), strict=True):
+            end.whole = value
+        return ends
+
+    def holds(self, jaxpr: Jaxpr, around: NameStack) -> bool:
+        """Whether a program has an op in the scopes."""
+        for eqn in jaxpr.eqns:
+            stack = around + eqn.source_info.name_stack
+            inner = jaxprs_in_params(eqn.params)
+            if self.accepts("/".join(scope_path(stack).parts)) or any(self.holds(each, stack) for each in inner):
+                return True
+        return False
+
+    def call(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+        """The results of a call. What a rematerialised one reads is behind a barrier, as it is in the program."""
+        eqn = made.eqn
+        if eqn.params.get("differentiated") and eqn.params["prevent_cse"]:
+            with made.here:
+                behind = lax.optimization_barrier([each.array for each in operands])
+            operands = [each.on(array) for each, array in zip(operands, behind, strict=True)]
+        return self.run(_closed(called_program(eqn)), _closed(called_program(there)), operands, made.outer, made.stack)
+
+    def scan(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+        """The results of a `scan`. Its carry is that of the whole program; what it stacks may be in parts."""
+        eqn, whole, part = with_counts(made.eqn), made.eqn.params["jaxpr"], there.params["jaxpr"]
+        consts, carried = eqn.params["num_consts"], eqn.params["num_carry"]
+        inner = [*zip(whole.in_avals, part.in_avals, strict=True)][consts:]
+        rows, forms = operands[consts + carried :], list[Both]()
+
+        def body(carry: Sequence[Array], row: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+            now = [_carried(*avals, value, made) for avals, value in zip(inner, carry, strict=False)]
+            there = zip(rows, row, inner[carried:], strict=True)
+            mine = [replace(each.on(value), aval=aval, part_aval=small) for each, value, (aval, small) in there]
+            ends = self.run(whole, part, [*map(replace, operands[:consts]), *now, *mine], made.outer + made.stack, NO_SCOPE)
+            forms[:] = ends[carried:]
+            return [self.whole(each, made) for each in ends[:carried]], [each.array for each in forms]
+
+        with made.here:
+            start = [self.whole(each, made) for each in operands[consts : consts + carried]]
+            given = {name: eqn.params[name] for name in ("length", "reverse", "unroll")}
+            carry, stacks = lax.scan(body, start, [_turned(each, each.array) for each in rows], **given)
+            stacks = [_turned(each, stack) for each, stack in zip(forms, stacks, strict=True)]
+        avals = [*zip(made.eqn.outvars, there.outvars, strict=True)]
+        last = [_carried(var.aval, small.aval, value, made) for (var, small), value in zip(avals, carry, strict=False)]
+        every = zip(forms, stacks, avals[carried:], strict=True)
+        return [*last, *(replace(form.on(each), aval=var.aval, part_aval=small.aval) for form, each, (var, small) in every)]
+
+    # --- ops in the scopes -------------------------------------------------------------------------------------------
+
+    def in_parts(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+        """The results of an op that sees one micro-batch.
+
+        Random numbers are those of the whole batch, and a sum of gradients is one of sums if a term comes from outside.
+        """
+        ends = _results(made, there, operands)
+        is_random = any(is_key(each.aval) for each in operands) and all(each.whole is not None for each in operands)
+        adds = made.eqn.primitive.name == "add_any"
+        if is_random or (adds and not ends[0].batch and any(each.whole is not None for each in operands)):
+            return self.whole_results(made, operands, ends)
+        self.mapped += 1
+        parts = [self.part(each, made) for each in operands]
+        if adds and len({each.is_gradient for each in operands}) > 1:
+            # What is added to a gradient is one: that of the loss itself, which is no value of the program, but 1.
+            parts = [each if one.is_gradient else self.share(each) for each, one in zip(parts, operands, strict=True)]
+        axes = tuple(0 if each.mapped else None for each in operands)
+        run, mapped = partial(_evaluated, there, made=made), 0 in axes
+        values = jax.vmap(lambda *each: run(each), axes, 0, axis_size=self.trips)(*parts) if mapped else run(parts)
+        for end, value in zip(ends, values, strict=True):
+            end.part, end.mapped = value, mapped
+        return ends
+
+    def part(self, value: Both, made: Made) -> Array:
+        """What an op in the scopes reads of a value."""
+        if value.part is not None:
+            return value.part
+        whole, batch = cast(Array, value.whole), value.batch
+        with made.here:
+            if not batch:
+                value.part = self.share(whole) if value.is_gradient else whole
+                return value.part
+            dim, minor = self.divided(value, made)
+            shape = value.aval.shape
+            with jax.named_scope(SPLIT):
+                split = whole.reshape(*shape[:dim], -1, self.trips, minor, *shape[dim + 1 :])
+                value.part = jnp.moveaxis(split, dim + 1, 0).reshape(self.trips, *value.part_aval.shape)
+            value.mapped = True
+            return value.part
+
+    def share(self, gradient: Array) -> Array:
+        """What each micro-batch has of the gradient of a mean of them."""
+        return gradient * jnp.asarray(1 / self.trips, gradient.dtype)
+
+    def whole(self, value: Both, reader: Made | None = None) -> Array:
+        """What an op of the whole program, or the result, reads of a value."""
+        if value.whole is None:
+            assert value.made is not None, "arguments and constants are whole"
+            with value.made.here:
+                part = self.leaving(value)
+                if value.batch:
+                    dim, minor = self.divided(value, reader)
+                    every, shape = jnp.broadcast_to(part, (self.trips, *value.part_aval.shape)), value.part_aval.shape
+                    with jax.named_scope(SPLIT):
+                        split = every.reshape(self.trips, *shape[:dim], -1, minor, *shape[dim + 1 :])
+                        value.whole = jnp.moveaxis(split, 0, dim + 1).reshape(value.aval.shape)
+                else:
+                    value.whole = self.joined(value, part) if value.mapped else part
+        return value.whole
+
+    def leaving(self, value: Both) -> Array:
+        """What the micro-batches have of a value. Backward, one that no gradient enters is a gradient of the loss itself."""
+        part = cast(Array, value.part)
+        is_first = value.made is not None and value.made.is_backward and not value.is_gradient
+        return self.share(part) if is_first and jnp.issubdtype(value.aval.dtype, jnp.inexact) else part
+
+    def joined(self, value: Both, part: Array) -> Array:
+        """The value that leaves the scopes without a batch."""
+        if value.aval.dtype == jnp.bool_:
+            helps = ["name a scope that also holds what reads it"]
+            raise Error(f"{value.made} says true or false of one micro-batch, and is read outside of `each`", helps=helps)
+        if (value.made is not None and value.made.is_backward) or jnp.issubdtype(value.aval.dtype, jnp.integer):
+            return jnp.sum(part, 0, dtype=value.aval.dtype)
+        self.means.append(value)
+        return jnp.mean(part, 0, dtype=value.aval.dtype)
+
+    def divided(self, value: Both, reader: Made | None) -> tuple[int, int]:
+        """The dim of a value that micro-batches divide, and the number of its elements that belong to one example.
+
+        A dim that is no multiple of the batch, as the slots of an expert, is one block for each micro-batch.
+        """
+        batch, whole, part = value.batch, value.aval.shape, value.part_aval.shape
+        if len(batch) == 1 and whole[batch[0]] == self.trips * part[batch[0]]:
+            extent = whole[batch[0]]
+            return batch[0], next((extent // each for each in self.examples if extent % each == 0), extent // self.trips)
+        made = "an argument" if value.made is None else f"made by {value.made}"
+        raise Error(
+            f"a value of `each`, {aval_text(value.aval)}, is not {counted(self.trips, 'micro-batch')} along one dim: "
+            f"one of them has {aval_text(value.part_aval)}",
+            notes=[f"it is {made}, and {'a result' if reader is None else f'read by {reader}'}"],
+            helps=["name a scope that holds all that makes and reads it"],
+        )
+
+
+def _results(made: Made, there: JaxprEqn, operands: Sequence[Both], is_seed: bool = False) -> list[Both]:
+    """The results of an op, not yet computed. The first gradients come from constants: `is_seed`."""
+    is_gradient = made.is_backward and (is_seed or any(each.is_gradient for each in operands))
+    return [
+        Both(var.aval, small.aval, made=made, is_gradient=is_gradient and jnp.issubdtype(var.aval.dtype, jnp.inexact))
+        for var, small in zip(made.eqn.outvars, there.outvars, strict=True)
+    ]
+
+
+def _carried(aval: ShapedArray, part_aval: ShapedArray, value: Array, made: Made) -> Both:
+    """What a loop carries. Backward, those are gradients."""
+    is_gradient = made.is_backward and jnp.issubdtype(aval.dtype, jnp.inexact)
+    return Both(aval, part_aval, value, made=made, is_gradient=is_gradient)
+
+
+def _is_same(eqn: JaxprEqn, there: JaxprEqn, operands: Sequence[Both]) -> bool:
+    """Whether an op is the same for the whole batch and for a micro-batch."""
+    pairs = zip((*eqn.invars, *eqn.outvars), (*there.invars, *there.outvars), strict=True)
+    if any(one.aval.shape != other.aval.shape for one, other in pairs) or any(each.whole is None for each in operands):
+        return False
+    literals = ((one, other) for one, other in zip(eqn.invars, there.invars, strict=True) if isinstance(one, Literal))
+    return all(isinstance(other, Literal) and bool(one.val == other.val) for one, other in literals)
+
+
+def _check_alike(one: Jaxpr, other: Jaxpr, trips: int) -> None:
+    """Raises Error unless both programs have the same ops."""
+    pairs = zip(one.eqns, other.eqns, strict=False)
+    differs = next((a for a, b in pairs if a.primitive is not b.primitive or _literals(a) != _literals(b)), None)
+    if differs is None and len(one.eqns) == len(other.eqns):
+        return
+    made = Made(differs or (one if len(one.eqns) > len(other.eqns) else other).eqns[-1], NO_SCOPE, NO_SCOPE)
+    helps = ["take micro-batches of another size", "or leave `each` out: `loops=` allows the exact program"]
+    raise Error(f"one of {trips} micro-batches has other ops than the whole batch, from {made} on", helps=helps)
+
+
+def _literals(eqn: JaxprEqn) -> list[bool]:
+    return [isinstance(each, Literal) for each in eqn.invars]
+
+
+def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
+    return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
+
+
+def _evaluated(eqn: JaxprEqn, values: Sequence[object], made: Made) -> list[Array]:
+    """The results of one equation."""
+    given = [var.val if isinstance(var, Literal) else value for var, value in zip(eqn.invars, values, strict=True)]
+    with made.here, cast(Any, eqn).ctx.manager:
+        found = eqn.primitive.bind(*given, **cast(Any, eqn.primitive).get_bind_params(eqn.params))
+    return found if eqn.primitive.multiple_results else [found]
+
+
+def _turned(form: Both, rows: Array) -> Array:
+    """Rows of values in parts, as values in parts of rows, and back."""
+    return jnp.swapaxes(rows, 0, 1) if form.whole is None and form.mapped else rows
