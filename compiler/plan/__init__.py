@@ -14,6 +14,7 @@
     history              the plans on the way to a plan, after each of its tactics
     rewriting            a law applied to the program, which is planned by the same tactics
       named_laws         the law that is asked for
+    each_micro_batch     the plan of the program in which some scopes see one micro-batch at a time
     program_changes      how a program differs from that of a file
     lowering             the lowering, one step a line: the placed program, the device-local module
     layouts              the layouts of its values

@@ -9,6 +9,7 @@
         constant_positions      reads and updates at positions that are constants (`constant_folding`) become slices
         counted_positions       reads and updates at each row's own number become those of a batch
       why_whole                 why some primitives run unpartitioned
+    micro_batched               another program: some scopes see one micro-batch at a time
     annotations                 what the program says about layouts
     value_names                 the names of values, from tags and name scopes
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, cast
 
 from jax import Array
@@ -58,7 +57,7 @@ class Made:
     @property
     def here(self) -> AbstractContextManager[object]:
         """A context in which ops are traced as if the program had them where this one is."""
-        return source_info_util.user_context(self.eqn.source_info.traceback, name_stack=self.stack)
+        return source_info_util.user_context(cast(Any, self.eqn.source_info).traceback, name_stack=self.stack)
 
     def __str__(self) -> str:
         return f"`{self.eqn.primitive.name}`{at_line(source_line_of(Origin(self.eqn.source_info)))}"
@@ -136,11 +135,11 @@ class MicroBatched:
         _check_alike(one, other, self.trips)
         env: dict[Var, Both] = dict(zip(one.invars, given, strict=True))
         for var, small, value, there in zip(one.constvars, other.constvars, whole.consts, part.consts, strict=True):
-            env[var] = Both(var.aval, small.aval, value, there)
+            env[var] = Both(_aval(var), _aval(small), value, there)
 
         def read(vars: Sequence[Var | Literal], smaller: Sequence[Var | Literal]) -> list[Both]:
             return [
-                Both(each.aval, small.aval, each.val, small.val)
+                Both(_aval(each), _aval(small), each.val, small.val)
                 if isinstance(each, Literal) and isinstance(small, Literal)
                 else env[cast(Var, each)]
                 for each, small in zip(vars, smaller, strict=True)
@@ -210,10 +209,10 @@ class MicroBatched:
             given = {name: eqn.params[name] for name in ("length", "reverse", "unroll")}
             carry, stacks = lax.scan(body, start, [_turned(each, each.array) for each in rows], **given)
             stacks = [_turned(each, stack) for each, stack in zip(forms, stacks, strict=True)]
-        avals = [*zip(made.eqn.outvars, there.outvars, strict=True)]
-        last = [_carried(var.aval, small.aval, value, made) for (var, small), value in zip(avals, carry, strict=False)]
+        avals = [(_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True)]
+        last = [_carried(*each, value, made) for each, value in zip(avals, carry, strict=False)]
         every = zip(forms, stacks, avals[carried:], strict=True)
-        return [*last, *(replace(form.on(each), aval=var.aval, part_aval=small.aval) for form, each, (var, small) in every)]
+        return [*last, *(replace(form.on(each), aval=aval, part_aval=small) for form, each, (aval, small) in every)]
 
     # --- ops in the scopes -------------------------------------------------------------------------------------------
 
@@ -233,28 +232,30 @@ class MicroBatched:
             # What is added to a gradient is one: that of the loss itself, which is no value of the program, but 1.
             parts = [each if one.is_gradient else self.share(each) for each, one in zip(parts, operands, strict=True)]
         axes = tuple(0 if each.mapped else None for each in operands)
-        run, mapped = partial(_evaluated, there, made=made), 0 in axes
-        values = jax.vmap(lambda *each: run(each), axes, 0, axis_size=self.trips)(*parts) if mapped else run(parts)
+        mapped = 0 in axes
+
+        def run(*parts: Array) -> list[Array]:
+            return _evaluated(there, parts, made)
+
+        values = jax.vmap(run, axes, 0, axis_size=self.trips)(*parts) if mapped else run(*parts)
         for end, value in zip(ends, values, strict=True):
             end.part, end.mapped = value, mapped
         return ends
 
     def part(self, value: Both, made: Made) -> Array:
         """What an op in the scopes reads of a value."""
-        if value.part is not None:
-            return value.part
-        whole, batch = cast(Array, value.whole), value.batch
-        with made.here:
-            if not batch:
-                value.part = self.share(whole) if value.is_gradient else whole
-                return value.part
-            dim, minor = self.divided(value, made)
-            shape = value.aval.shape
-            with jax.named_scope(SPLIT):
-                split = whole.reshape(*shape[:dim], -1, self.trips, minor, *shape[dim + 1 :])
-                value.part = jnp.moveaxis(split, dim + 1, 0).reshape(self.trips, *value.part_aval.shape)
-            value.mapped = True
-            return value.part
+        if value.part is None:
+            whole, shape = cast(Array, value.whole), value.aval.shape
+            value.mapped = bool(value.batch)
+            with made.here:
+                if value.batch:
+                    dim, minor = self.divided(value, made)
+                    with jax.named_scope(SPLIT):
+                        split = whole.reshape(*shape[:dim], -1, self.trips, minor, *shape[dim + 1 :])
+                        value.part = jnp.moveaxis(split, dim + 1, 0).reshape(self.trips, *value.part_aval.shape)
+                else:
+                    value.part = self.share(whole) if value.is_gradient else whole
+        return cast(Array, value.part)
 
     def share(self, gradient: Array) -> Array:
         """What each micro-batch has of the gradient of a mean of them."""
@@ -274,7 +275,7 @@ class MicroBatched:
                         value.whole = jnp.moveaxis(split, 0, dim + 1).reshape(value.aval.shape)
                 else:
                     value.whole = self.joined(value, part) if value.mapped else part
-        return value.whole
+        return cast(Array, value.whole)
 
     def leaving(self, value: Both) -> Array:
         """What the micro-batches have of a value. Backward, one that no gradient enters is a gradient of the loss itself."""
@@ -303,7 +304,7 @@ class MicroBatched:
             return batch[0], next((extent // each for each in self.examples if extent % each == 0), extent // self.trips)
         made = "an argument" if value.made is None else f"made by {value.made}"
         raise Error(
-            f"a value of `each`, {aval_text(value.aval)}, is not {counted(self.trips, 'micro-batch')} along one dim: "
+            f"a value of `each`, {aval_text(value.aval)}, is not {self.trips} micro-batches along one dim: "
             f"one of them has {aval_text(value.part_aval)}",
             notes=[f"it is {made}, and {'a result' if reader is None else f'read by {reader}'}"],
             helps=["name a scope that holds all that makes and reads it"],
@@ -313,9 +314,10 @@ class MicroBatched:
 def _results(made: Made, there: JaxprEqn, operands: Sequence[Both], is_seed: bool = False) -> list[Both]:
     """The results of an op, not yet computed. The first gradients come from constants: `is_seed`."""
     is_gradient = made.is_backward and (is_seed or any(each.is_gradient for each in operands))
+    avals = [(_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True)]
     return [
-        Both(var.aval, small.aval, made=made, is_gradient=is_gradient and jnp.issubdtype(var.aval.dtype, jnp.inexact))
-        for var, small in zip(made.eqn.outvars, there.outvars, strict=True)
+        Both(aval, small, made=made, is_gradient=is_gradient and jnp.issubdtype(aval.dtype, jnp.inexact))
+        for aval, small in avals
     ]
 
 
@@ -328,7 +330,7 @@ def _carried(aval: ShapedArray, part_aval: ShapedArray, value: Array, made: Made
 def _is_same(eqn: JaxprEqn, there: JaxprEqn, operands: Sequence[Both]) -> bool:
     """Whether an op is the same for the whole batch and for a micro-batch."""
     pairs = zip((*eqn.invars, *eqn.outvars), (*there.invars, *there.outvars), strict=True)
-    if any(one.aval.shape != other.aval.shape for one, other in pairs) or any(each.whole is None for each in operands):
+    if any(_aval(one).shape != _aval(other).shape for one, other in pairs) or any(each.whole is None for each in operands):
         return False
     literals = ((one, other) for one, other in zip(eqn.invars, there.invars, strict=True) if isinstance(one, Literal))
     return all(isinstance(other, Literal) and bool(one.val == other.val) for one, other in literals)
@@ -349,6 +351,10 @@ def _literals(eqn: JaxprEqn) -> list[bool]:
     return [isinstance(each, Literal) for each in eqn.invars]
 
 
+def _aval(var: Var | Literal) -> ShapedArray:
+    return cast(ShapedArray, var.aval)
+
+
 def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
     return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
 
@@ -356,9 +362,11 @@ def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
 def _evaluated(eqn: JaxprEqn, values: Sequence[object], made: Made) -> list[Array]:
     """The results of one equation."""
     given = [var.val if isinstance(var, Literal) else value for var, value in zip(eqn.invars, values, strict=True)]
+    # Any: JAX's primitives have no types.
+    primitive = cast(Any, eqn.primitive)
     with made.here, cast(Any, eqn).ctx.manager:
-        found = eqn.primitive.bind(*given, **cast(Any, eqn.primitive).get_bind_params(eqn.params))
-    return found if eqn.primitive.multiple_results else [found]
+        found = primitive.bind(*given, **primitive.get_bind_params(eqn.params))
+    return found if primitive.multiple_results else [found]
 
 
 def _turned(form: Both, rows: Array) -> Array:

@@ -128,23 +128,23 @@ class Traced:
         micro-batch, or has other ops then.
         """
         smaller = [
-            aval.update(shape=tuple(n // trips if dims.get(number) == dim else n for dim, n in enumerate(aval.shape)))
+            cast(Any, aval).update(
+                shape=tuple(n // trips if dims.get(number) == dim else n for dim, n in enumerate(aval.shape))
+            )
             for number, aval in enumerate(self.in_avals)
         ]
         arguments = cast("Sequence[object]", tree.tree_unflatten(self.in_tree, smaller))
         extents = {self.in_avals[number].shape[dim] for number, dim in dims.items()}
         both = MicroBatched(trips, sorted(extents, reverse=True), accepts)
         with without_collector():
-            try:
-                named = dict(zip(self.arguments, arguments, strict=True))
-                part, _ = _closed(self.function, named, self.static, self.in_tree, smaller)
-            except Exception as error:
-                title = f"`{self.name}` cannot be traced for one of {trips} micro-batches"
-                raise self.function.error(title, notes=[f"{type(error).__name__}: {error}"]) from error
+            named, what = dict(zip(self.arguments, arguments, strict=True)), f"one of {trips} micro-batches"
+            part, _ = _closed(self.function, named, self.static, self.in_tree, smaller, what)
             closed = _jaxpr(self.function, both.evaluated(self.jaxpr, part), self.in_tree, self.in_avals)
             importer = imported(closed)
         arg_names, own = _with_consts(self.arg_names[: len(self.in_avals)], importer), importer.frame.block.args
-        kept = {value: own[number] for number, value in enumerate(self.main.body.block.args[: len(self.in_avals)])}
+        kept: dict[SSAValue, SSAValue] = {
+            value: own[number] for number, value in enumerate(self.main.body.block.args[: len(self.in_avals)])
+        }
         made = self.rewritten(
             _module(importer, arg_names, self.result_names),
             SourceLines(importer.origins),
@@ -313,11 +313,12 @@ def _closed(
     static: Mapping[str, object],
     in_tree: PyTreeDef,
     avals: Sequence[ShapedArray],
+    what: str = "",
 ) -> tuple[ClosedJaxpr, Results]:
-    """The program of a function, for leaves like these."""
+    """The program of a function, for leaves like these: those of a user's call, or of `what`."""
     results: list[Results] = []
     flat = _flat(function, tuple(arguments), static, results)
-    closed = _jaxpr(function, function.names(flat, arguments), in_tree, avals)
+    closed = _jaxpr(function, function.names(flat, arguments), in_tree, avals, what)
     check_references(function, closed)
     _check_effects(function, closed)
     _check_captured(function, closed)
@@ -342,9 +343,9 @@ def _flat(
 
 
 def _jaxpr(
-    function: UserFunction, flat: Callable[..., object], in_tree: PyTreeDef, avals: Sequence[ShapedArray]
+    function: UserFunction, flat: Callable[..., object], in_tree: PyTreeDef, avals: Sequence[ShapedArray], what: str = ""
 ) -> ClosedJaxpr:
-    """Traces a function to a jaxpr.
+    """Traces a function to a jaxpr. What it raises for leaves that the user has not given, those of `what`, is an Error.
 
     Raises Error for a collective outside of a `shard_map`, which JAX reports as an unbound name.
     """
@@ -364,6 +365,9 @@ def _jaxpr(
     except Exception as error:
         if (refused := captured(function, error)) is not None:
             raise refused from error
+        if what:
+            title = f"`{function.name}` cannot be traced for {what}"
+            raise function.error(title, notes=[f"{type(error).__name__}: {error}"]) from error
         raise
 
 

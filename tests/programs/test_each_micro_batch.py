@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,11 +12,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from flax import linen as nn
 from jax import lax
 from lowered import interpreted, lowers_from_its_text
 
 import partita as pt
+from partita.compiler.plan.history import prefixes
 
 KEYS = jax.random.split(jax.random.key(0), 8)
 X, Y = jax.random.normal(KEYS[0], (32, 8)), jax.random.normal(KEYS[1], (32, 8))
@@ -123,13 +127,6 @@ def called(ws, x, y):
     return jnp.mean((x - y) ** 2), mean
 
 
-def dropped_out(ws, x, y, key):
-    with jax.named_scope("bn"):
-        x, mean = batch_norm(x @ ws[0])
-        x = jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0)
-    return jnp.mean((x - y) ** 2), mean
-
-
 PROGRAMS: dict[str, Any] = {
     each.__name__: each
     for each in (normed, scanned, rematerialised, experts, its_own_loss, an_added_loss, with_its_own_derivative, called)
@@ -185,3 +182,141 @@ def test_micro_batches_alone_are_those_of_any_mesh(name: str) -> None:
     assert len(before.loops().all()) == 1
     same(before.compile()(W, X, Y), by_hand(PROGRAMS[name], 2, W, X, Y))
     same(interpreted(before, (W, X, Y)), jax.tree.leaves(by_hand(PROGRAMS[name], 2, W, X, Y)))
+
+
+def test_random_numbers_are_those_of_the_whole_batch() -> None:
+    def fn(ws, x, y, key):
+        with jax.named_scope("bn"):
+            x, mean = batch_norm(x @ ws[0])
+            x = jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0)
+        return jnp.mean((x - y) ** 2), mean
+
+    def alone(ws, x, y, key, at):
+        kept = jax.random.bernoulli(key, 0.5, X.shape)[at::4]
+        x, mean = batch_norm(x[at::4] @ ws[0])
+        return jnp.mean((jnp.where(kept, x, 0) - y[at::4]) ** 2), mean
+
+    args = W, X, Y, KEYS[3]
+    plan = pt.plan(jax.value_and_grad(fn, has_aux=True), pt.Mesh(), *args)
+    plan = plan.apply(pt.Microbatch(4, each="bn", inputs=("x", "y")))
+    each = [jax.value_and_grad(alone, has_aux=True)(*args, at) for at in range(4)]
+    same(plan.compile()(*args), jax.tree.map(lambda *parts: sum(parts) / 4, *each))
+
+
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        for _ in range(2):
+            y = nn.relu(nn.BatchNorm(use_running_average=False)(nn.Conv(4, (3, 3))(x)))
+            x = jnp.tanh(y + nn.Conv(4, (1, 1))(x))
+        return nn.Dense(10)(x.mean((1, 2)))
+
+
+def train(params, stats, momentum, batch):
+    def loss(params, stats, batch):
+        logits, new = Net().apply({"params": params, "batch_stats": stats}, batch["x"], mutable=["batch_stats"])
+        return optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"]).mean(), new["batch_stats"]
+
+    (value, stats), grads = jax.value_and_grad(loss, has_aux=True)(params, stats, batch)
+    updates, momentum = optax.sgd(0.1, 0.9).update(grads, momentum, params)
+    return optax.apply_updates(params, updates), stats, momentum, value
+
+
+@pytest.mark.parametrize("tactics", [(), (pt.DataParallel("data"),), (pt.DataParallel("data"), pt.FSDP("data"))])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_flax_model_with_batch_norm(tactics: tuple[pt.Tactic, ...], first: bool) -> None:
+    batch = {"x": jax.random.normal(KEYS[0], (16, 6, 6, 4)), "y": jnp.arange(16) % 10}
+    model = Net().init(KEYS[1], batch["x"])
+    args = model["params"], model["batch_stats"], optax.sgd(0.1, 0.9).init(model["params"]), batch
+    plan = pt.plan(train, pt.Mesh(data=4), *args)
+    with pytest.raises(pt.Error, match=r"each=\['\*\*/BatchNorm_\*'\]"):
+        plan.apply(pt.Microbatch(4))
+    micro = pt.Microbatch(2, each=["**/BatchNorm_*"])
+    plan = plan.apply(*((micro, *tactics) if first else (*tactics, micro)))
+    assert len(plan.loops().all()) == 1 and not plan.conflicts.all()
+    parts = [train(*args[:3], jax.tree.map(lambda a, at=at: a[at::2], batch)) for at in range(2)]
+    same(plan.compile()(*args), jax.tree.map(lambda *each: sum(each) / 2, *parts))
+    again = pt.replay(train, pt.Mesh(data=4), plan.trace, *args)
+    assert str(again.spmd()) == str(plan.spmd()) and again.layout() == plan.layout()
+
+
+def test_a_plan_says_what_is_another_program() -> None:
+    plan = planned("normed", 4)
+    assert re.search(r"another program than step: \d+ ops see one micro-batch at a time", str(plan))
+    assert "the mean of 4 micro-batches: f32[8] of `div`" in str(plan)
+    assert plan.check(W, X, Y) < 1e-4
+    before, after = prefixes(plan)
+    assert "another program" not in str(before) and after is plan
+
+
+def test_what_comes_before_is_planned_again() -> None:
+    start = pt.plan(partial(step, normed), pt.Mesh(data=2), W, X, Y)
+    micro = pt.Microbatch(4, each="bn*", inputs=("x", "y"))
+    plan = start.tile("x", 0, "data").name("ws", 0, "layers").apply(micro)
+    assert plan.layout()["x"] == "f32[data*4*micro:4, 8]"
+    same(plan.compile()(W, X, Y), by_hand(normed, 4, W, X, Y))
+
+
+def flattened_by_time(ws, x, y):
+    h = jnp.stack([x, 2 * x], 0).reshape(-1, 8)
+    with jax.named_scope("bn"):
+        h, mean = batch_norm(h @ ws[0])
+    return jnp.mean(h**2) + jnp.mean(y), mean
+
+
+def two_batches(ws, x, y):
+    with jax.named_scope("pairs"):
+        scores = x @ y.T
+    return jnp.mean(jax.nn.logsumexp(scores, 1)), ()
+
+
+def in_a_branch(ws, x, y):
+    def normed(x):
+        with jax.named_scope("bn"):
+            return batch_norm(x)[0]
+
+    return jnp.mean(lax.cond(ws[0, 0, 0] > 0, normed, jnp.tanh, x) ** 2) + jnp.mean(y), ()
+
+
+def of_other_sizes(ws, x, y):
+    with jax.named_scope("bn"):
+        h = batch_norm(x)[0] if len(x) == 32 else jnp.tanh(x)
+    return jnp.mean(h**2) + jnp.mean(y), ()
+
+
+def of_32_alone(ws, x, y):
+    with jax.named_scope("bn"):
+        return jnp.mean(batch_norm(x.reshape(32, 2, 4))[0] ** 2) + jnp.mean(y), ()
+
+
+def true_or_false(ws, x, y):
+    with jax.named_scope("bn"):
+        large = x.mean() > 0
+    return jnp.where(large, 1.0, 2.0) * jnp.mean(y) * ws.sum(), ()
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "no such scope": (normed, {"each": "norm*"}, r"no scope is named `norm\*`"),
+    "examples in another order": (flattened_by_time, {"each": "bn"}, r"`bn` are not those of the inputs: \[64, 8\]"),
+    "two dims of the batch": (two_batches, {"each": "pairs"}, r"f32\[32, 32\], is not 4 micro-batches along one dim"),
+    "within a branch": (in_a_branch, {"each": "bn"}, r"scopes of `each` are within `cond`"),
+    "other ops": (of_other_sizes, {"each": "bn"}, r"one of 4 micro-batches has other ops than the whole batch"),
+    "an error of the function": (of_32_alone, {"each": "bn"}, r"cannot be traced for one of 4 micro-batches"),
+    "true or false": (true_or_false, {"each": "bn"}, r"says true or false of one micro-batch"),
+    "no size": (normed, {"each": "bn*", "m": 5}, r"the 32 examples of `x` are not 5 micro-batches of one size"),
+    "nothing of the batch": (normed, {"each": "bn*", "inputs": "ws", "m": 3}, r"one of 3 micro-batches has other ops"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_see_one_micro_batch_is_refused(case: str) -> None:
+    fn, options, message = REFUSED[case]
+    plan = pt.plan(partial(step, fn), pt.Mesh(data=2), W, X, Y)
+    with pytest.raises(pt.Error, match=message):
+        plan.apply(pt.Microbatch(**{"m": 4, "inputs": ("x", "y"), **options}))
+
+
+def test_a_program_sees_micro_batches_in_one_way() -> None:
+    plan = planned("normed", 4)
+    with pytest.raises(pt.Error, match="name all scopes in one `each=`"):
+        plan.apply(pt.Microbatch(2, name="more", each="bn0", inputs=("x", "y")))
