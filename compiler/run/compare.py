@@ -32,7 +32,9 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     # All results are fetched whole.
     compiled.told = True
     ours = _run("the plan", plan, compiled, args, kwargs)
-    original = jax.jit(traced.function.fn, static_argnames=traced.function.static)
+    # Another program than the function is compared with itself, run whole.
+    whole = jax.jit(traced.function.fn, static_argnames=traced.function.static)
+    original = traced.as_traced if traced.apart else whole
     args, kwargs = tree.tree_map(unsharded, (tuple(args), dict(kwargs)))
     theirs = _run("the original function", plan, original, args, kwargs)
     return {

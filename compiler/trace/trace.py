@@ -11,7 +11,7 @@ JAX traces the function to a jaxpr, and `importer` turns that into operations; t
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, cast
 
@@ -177,6 +177,12 @@ class Traced:
         given = {id(const): leaf for const, leaf in zip(self.consts, leaves[count:], strict=True)}
         consts = [given.get(id(const), const) for const in self.jaxpr.consts]
         return jax.core.eval_jaxpr(self.jaxpr.jaxpr, consts, *leaves[:count])
+
+    def as_traced(self, *args: object, **kwargs: object) -> object:
+        """The program on the user's arguments, as JAX traced it: another one than the function, if some of it is `apart`."""
+        bound, _ = self.function.bind(args, kwargs)
+        run = jax.jit(partial(jax.core.eval_jaxpr, self.jaxpr.jaxpr, self.jaxpr.consts))
+        return tree.tree_unflatten(self.out_tree, run(*tree.tree_leaves(tuple(bound.arguments.values()))))
 
     def _check(self, leaf: object, aval: ShapedArray, number: int) -> None:
         name = self.arg_names[number]

@@ -3,6 +3,7 @@
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportMissingTypeStubs=false
 
 import re
 from collections.abc import Callable
@@ -312,8 +313,9 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 def test_what_cannot_see_one_micro_batch_is_refused(case: str) -> None:
     fn, options, message = REFUSED[case]
     plan = pt.plan(partial(step, fn), pt.Mesh(data=2), W, X, Y)
+    micro: Callable[..., pt.Tactic] = partial(pt.Microbatch, inputs=("x", "y"), m=4)
     with pytest.raises(pt.Error, match=message):
-        plan.apply(pt.Microbatch(**{"m": 4, "inputs": ("x", "y"), **options}))
+        plan.apply(micro(**options))
 
 
 def test_a_program_sees_micro_batches_in_one_way() -> None:
