@@ -109,8 +109,10 @@ def _lowered(plan: State) -> _Lowered:
 
 def crossings(plan: State) -> list[tuple[ValueId, Crossing]]:
     """The values that several loops over one range need, and how they get them; NO_VALUE for parts of an op."""
-    found = plan.once(_lowered) if plan.mesh.loops else None
-    return [] if found is None else [(found.values.get(cast(SSAValue, each.value), NO_VALUE), each) for each in found.crossings]
+    if not any(chain(plan, str(loop)) for loop in plan.mesh.loops):
+        return []  # There is one loop over each range.
+    found = plan.once(_lowered)
+    return [(found.values.get(cast(SSAValue, each.value), NO_VALUE), each) for each in found.crossings]
 
 
 def _flops(block: Block) -> int:

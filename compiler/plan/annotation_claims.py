@@ -6,7 +6,7 @@ constraint becomes a point of redistribution.
     c: (y, _), b: (x*y, _)   -->   c: f32[y*8, 4], b: f32[x*y*2, 4], whichever argument comes first
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from ...rewrites.program.program import ValueId
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
 from .annotation_outcomes import even
-from .claims import Some, is_same, new_claim, on_parts, put, wanted
+from .claims import Some, is_same, new_claim, on_axes, on_parts, put, wanted
 from .seeds import Seed, SeedOn
 from .state import Action, State
 
@@ -35,7 +35,7 @@ def place_said(plan: Some, said: Sequence[tuple[ValueId, Said]], text: str, is_l
     reconciles = (*(at for at, each in enumerate(plan.actions) if each.is_said), number) if is_last else ()
     action = Action(text, "place", dict.fromkeys(value for value, _ in said), is_said=True, reconciles=reconciles, redo=redo)
     with without_collector():
-        table = _claimed(plan, seeds, dict(said), action)
+        table = on_axes(plan, None, lambda table: _claimed(plan, table, seeds, dict(said), action))
     return replace(plan, table=table, actions=(*plan.actions, replace(action, idle=is_same(plan.table, table))))
 
 
@@ -57,9 +57,9 @@ def binds(plan: State, value: ValueId, said: Said) -> bool:
     return not said.problem and (() in said.dims or any(True for _ in seeds_of(plan, value, said)))
 
 
-def _claimed(plan: State, seeds: Iterable[SeedOn], said: Mapping[ValueId, Said], action: Action) -> Table:
-    """A copy of the plan's table with these layouts, propagated."""
-    table, of, number = plan.table.copy(), {value: list[SeedOn]() for value in said}, len(plan.actions)
+def _claimed(plan: State, table: Table, seeds: Sequence[SeedOn], said: Mapping[ValueId, Said], action: Action) -> Table:
+    """A copy of a table with these layouts, propagated."""
+    table, of, number = table.copy(), {value: list[SeedOn]() for value in said}, len(plan.actions)
     for seed in seeds:
         if seed.place.size > 1:
             of[seed.value].append(seed)

@@ -199,11 +199,17 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
     split = flag_of("split", split)
     text = _call("propagate", (axis,), {"split": True} if split else {})
     plan = having(plan, (checked_axis(axis),))
-    table = plan.table.copy()
-    for part in plan.mesh.named(axis):
-        if part.size > 1:
-            table.touch(part)
-            carry(table, part, _claimed_values(table, part), len(plan.actions), False)
+
+    def carried(table: Table) -> Table:
+        table = table.copy()
+        for part in plan.mesh.named(axis):
+            if part.size > 1:
+                table.touch(part)
+                carry(table, part, _claimed_values(table, part), len(plan.actions), False)
+        return table
+
+    is_loop = any(isinstance(part, Loop) for part in plan.mesh.named(axis))
+    table = carried(plan.table) if is_loop else on_axes(plan, None, carried)
     action = Action(text, "place", again=axis, redo=partial(propagate, axis=axis, split=split))
     made = replace(plan, table=table, actions=(*plan.actions, action))
     return crossing(made, axis) if split else made
@@ -228,12 +234,19 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
 
 def refined(plan: Some, mesh: Mesh, number: int) -> Some:
     """Moves the plan to a refined mesh: claims on split axes become claims on their sub-axes, and are propagated."""
-    table = plan.table.refined({axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places})
-    for part in (part for part in table.axes if part not in plan.mesh.places):
-        again = any(str(part) in mesh.parts(action.again, ()) for action in plan.actions)
-        free = [value for value, claim in _claimed_values(table, part).items() if again or plan.actions[claim.tactic].propagate]
-        carry(table, part, free, number)
-    return replace(plan, mesh=mesh, table=table)
+    split = {axis: mesh.split(axis) for axis in plan.mesh.places if axis not in mesh.places}
+
+    def carried(table: Table) -> Table:
+        table = table.refined(split)
+        for part in (part for part in table.axes if part not in plan.mesh.places):
+            again = any(str(part) in mesh.parts(action.again, ()) for action in plan.actions)
+            claimed = _claimed_values(table, part).items()
+            free = [value for value, claim in claimed if again or plan.actions[claim.tactic].propagate]
+            carry(table, part, free, number)
+        return table
+
+    made = replace(plan, mesh=mesh)
+    return replace(made, table=on_axes(made, None, carried) if split else carried(plan.table))
 
 
 def crossing(plan: Some, axis: str) -> Some:
@@ -365,15 +378,26 @@ def put(
 def _claimed(plan: State, seeds: Sequence[SeedOn], action: Action) -> Table:
     """A copy of the plan's table with these claims, propagated if wanted.
 
-    Of a dim, axes are major to loops, whatever comes first: claims on loops are made again after claims on axes.
+    Claims on loops alone come beside those that are there.
     """
     number = len(plan.actions)
-    if not any(action.in_loops for action in plan.actions) or len(action.in_loops) == len(seeds):
+    if len(action.in_loops) == len(seeds):
         return _with_claims(plan, plan.table, seeds, action, number)
-    table = _with_claims(plan, plan.table.in_space(), seeds, replace(action, in_loops=()), number)
-    for at, earlier in enumerate((*plan.actions, action)):
-        if earlier.in_loops:
-            table = _with_claims(plan, table, earlier.in_loops, earlier, at)
+    return on_axes(plan, action, lambda table: _with_claims(plan, table, seeds, replace(action, in_loops=()), number))
+
+
+def on_axes(plan: State, action: Action | None, made: Callable[[Table], Table]) -> Table:
+    """The plan's table with what is made of it on axes.
+
+    Of a dim, axes are major to loops, whatever comes first: claims on loops, those of an action too, are made again after it.
+    """
+    actions = [*plan.actions, *([] if action is None else [action])]
+    if not any(each.in_loops for each in actions):
+        return made(plan.table)
+    table = made(plan.table.in_space())
+    for at, each in enumerate(actions):
+        if each.in_loops:
+            table = _with_claims(plan, table, each.in_loops, each, at)
     return table
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import cast
 
@@ -51,18 +52,24 @@ def run_in_time(block: Block, crossings: list[Crossing]) -> Block:
 def _named(block: Block) -> Iterator[tuple[Place, ...]]:
     """The places that ops of a block name. Most ops name none: each is one look at its class."""
     for op in block.ops:
-        if isinstance(op, spmd.Collective | Coordinate):
-            yield op.axes
+        if places := _places(op):
+            yield places
         for region in op.regions:
             yield from _named(region.block)
 
 
 def _places(op: Operation) -> tuple[Place, ...]:
-    return op.axes if isinstance(op, spmd.Collective | Coordinate) else ()
+    return cast("spmd.Collective | Coordinate", op).axes if _names_places(type(op)) else ()
 
 
-def _is_row(op: Operation) -> bool:
-    return isinstance(op, spmd.SliceOp | spmd.PickOp | Coordinate)
+@cache
+def _names_places(kind: type[Operation]) -> bool:
+    return issubclass(kind, spmd.Collective | Coordinate)
+
+
+@cache
+def _is_row(kind: type[Operation]) -> bool:
+    return issubclass(kind, spmd.SliceOp | spmd.PickOp | Coordinate)
 
 
 class Cut:
@@ -121,7 +128,7 @@ class Cut:
         operands = [self.value(each) for each in op.operands]
         varies = [each in self.varying for each in operands]
         over = self.loop in _places(op)
-        if over and not _is_row(op):
+        if over and not _is_row(type(op)):
             self.across(cast(spmd.Collective, op), operands[0])
         elif isinstance(op, BARRIERS):
             self.barrier(op, operands, [varied or self.held(op, at) for at, varied in enumerate(varies)])
@@ -134,7 +141,7 @@ class Cut:
 
     def opens(self, op: RegionOp) -> bool:
         """Whether the loop runs within the regions of an op: one has to end there, or the op is an outer loop."""
-        ends = any(self.loop in _places(each) and not _is_row(each) for each in op.walk())
+        ends = any(self.loop in _places(each) and not _is_row(type(each)) for each in op.walk())
         return ends or op.params.get("loop") is not None
 
     def across(self, op: spmd.Collective, operand: Value) -> None:

@@ -559,3 +559,19 @@ def test_loops_are_offered_for_a_value_that_merges_dims() -> None:
     assert "can be computed in parts: plan.tile('h', 0, 't:8')" in str(plan)
     (found,) = (each for each in plan.rewrites() if each.law == "tile")
     same(plan.apply(found).compile()(*args), step(*args))
+
+
+def test_claims_of_the_program_do_not_lean_on_a_loop_that_was_there_first() -> None:
+    """Claims on loops are made again after it: an axis that fitted only beside the loop was left alone, with wrong numbers."""
+
+    def fn(x, i):
+        h = jax.nn.softmax(x, 0)
+        h = pt.constrain(pt.constrain(h - jnp.mean(h, 0, keepdims=True), "b*a, _"), "a*b, _")
+        h = pt.constrain(lax.dynamic_slice_in_dim(h, i[0], 12, 0), "b*a, _")
+        return jnp.tanh(jnp.cumsum(h, 1))
+
+    x, i = normal(24, 24), jnp.asarray([3])
+    plan = pt.plan(fn, pt.Mesh(a=2, b=2), x, i).tile("exp#0", 0, "t:2", padded=True)
+    plan = plan.apply(pt.Annotated()).tile("result", 0, "b")
+    same(interpreted(plan, (x, i))[0], fn(x, i))
+    lowers_from_its_decisions(plan)

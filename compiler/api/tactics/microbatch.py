@@ -97,10 +97,12 @@ class Microbatch(Strategy):
         loop = self.loop(plan)
         if as_patterns(self.each) and (other := split_otherwise(placed, loop)) is not None:
             return other
-        found = main_loops(placed, loop)
+        ends = chain(placed, loop)
+        # Each loop but the last one ends for a reason. Without as many reasons, the plan is not lowered to count the loops.
+        found = main_loops(placed, loop) if len(ends) >= self.loops else 1
         if found <= self.loops:
             return batch_in_parts(placed, self.dim, [loop], "Microbatch")
-        folds = [why_ended(placed, move, loop) for move in chain(placed, loop)]
+        folds = [why_ended(placed, move, loop) for move in ends]
         more = [f"and {counted(len(folds) - MOST_FOLDS, 'other')}"] if len(folds) > MOST_FOLDS else []
         return Error(
             f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",
