@@ -109,8 +109,8 @@ def _lowered(plan: State) -> _Lowered:
 
 def crossings(plan: State) -> list[tuple[ValueId, Crossing]]:
     """The values that several loops over one range need, and how they get them; NO_VALUE for parts of an op."""
-    if not any(chain(plan, str(loop)) for loop in plan.mesh.loops):
-        return []  # There is one loop over each range.
+    if not are_several(plan):
+        return []
     found = plan.once(_lowered)
     return [(found.values.get(cast(SSAValue, each.value), NO_VALUE), each) for each in found.crossings]
 
@@ -167,6 +167,15 @@ def main_loops(plan: State, loop: str) -> int:
     found = [each for each in loops(plan) if each.loop == loop]
     total = sum(each.flops for each in found)
     return sum(each.times for each in found if each.flops * MAIN >= total)
+
+
+def are_several(plan: State) -> bool:
+    """Whether a loop ends before another one over the same range begins: without that, a plan need not be lowered to tell."""
+    return plan.once(_are_several)
+
+
+def _are_several(plan: State) -> bool:
+    return any(chain(plan, str(loop)) for loop in plan.mesh.loops)
 
 
 def chain(plan: State, loop: str) -> list[Move]:

@@ -22,7 +22,7 @@ from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.view import Part, View
 from .alike_ends import argument_bytes, bytes_of_arguments, bytes_of_ends
-from .loops import loops
+from .loops import are_several, loops
 
 MOST_ROWS = 12
 """The most arrays that the text of a `Memory` shows."""
@@ -183,7 +183,7 @@ def _ranges(plan: State) -> LiveRanges:
 
 def _peak(plan: State) -> _Peak:
     # A loop stores them until a later one has read them. When that is, is not known here: they count at any time.
-    stacks = [(each.kept, NO_VALUE, each.loop) for each in loops(plan) if each.kept]
+    stacks = [(each.kept, NO_VALUE, each.loop) for each in loops(plan) if each.kept] if are_several(plan) else []
     return _left_by(plan.once(_ranges).peak, stacks)
 
 
