@@ -8,8 +8,8 @@ Partita runs on is here too, so that the rest of the program knows one JAX.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from inspect import getclosurevars
@@ -26,6 +26,7 @@ jnp: Any = import_module("jax.numpy")
 lax: Any = import_module("jax.lax")
 tree: Any = import_module("jax.tree_util")
 ad: Any = import_module("jax.interpreters.ad")
+ad_checkpoint: Any = import_module("jax.ad_checkpoint")
 batching: Any = import_module("jax.interpreters.batching")
 mlir: Any = import_module("jax.interpreters.mlir")
 layout: Any = import_module("jax.experimental.layout")
@@ -268,6 +269,25 @@ def groups_as_lists() -> AbstractContextManager[object]:
     return nullcontext() if _mesh_axes_groups is None else _mesh_axes_groups(False)
 
 
+@contextmanager
+def beginning_gradients(begun: Callable[[Array], Array]) -> Generator[None]:
+    """A context in which what is given to be pulled back, by `jax.grad` and `jax.vjp`, goes through a function first.
+
+    What `jax.jit` has traced outside of it is traced again.
+    """
+    pullback = _VJP.__call__
+
+    def call(self: object, given: object, *more: object) -> object:
+        return pullback(self, tree.tree_map(begun, given), *more)
+
+    _VJP.__call__ = call
+    try:
+        with _traced_apart("gradients"):
+            yield
+    finally:
+        _VJP.__call__ = pullback
+
+
 def varying_axes(aval: ShapedArray) -> frozenset[str]:
     """The axes of the enclosing `shard_map` along which values of this type differ; none if it does not check this."""
     return cast("frozenset[str]", cast(Any, aval).mat.varying)
@@ -284,6 +304,8 @@ def platform() -> str:
     return jax.default_backend() if device is None else device.platform
 
 
+_VJP: Any = import_module("jax._src.api").VJP
+_traced_apart: Any = jax.make_user_context("")
 _mesh_axes_groups: Any = getattr(import_module("jax._src.config"), "use_rgv3", None)
 
 _LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__

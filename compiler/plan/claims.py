@@ -85,7 +85,8 @@ def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = Tru
     on = axis if isinstance(axis, str) else axes
     text = _call("replicate", (values, on), {} if propagate else {"propagate": False})
     named = plan.source.addresses.find(values).items()
-    return place(plan, [Seed(value, None, each, name) for name, value in named for each in axes], text, propagate=propagate)
+    made = place(plan, [Seed(value, None, each, name) for name, value in named for each in axes], text, propagate=propagate)
+    return made.by(partial(replicate, values=values, axis=on, propagate=propagate))
 
 
 def widen(plan: Some, values: Patterns) -> Some:

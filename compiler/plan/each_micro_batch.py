@@ -5,8 +5,9 @@ batch_norm folds over x: f32[32, 8]   -->   over each of f32[4, 8, 8], and the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from ...dialects.ground.errors import Error
@@ -15,7 +16,7 @@ from ..inputs.checks import patterns_of
 from ..inputs.lines import at_line
 from ..inputs.names import Patterns, accepting
 from ..trace.micro_batched import SPLIT
-from .claims import Some, place_own
+from .claims import Some, place, place_own
 from .named_laws import check_scopes
 from .state import State
 
@@ -61,8 +62,24 @@ def in_micro_batches(plan: Some, inputs: Mapping[ValueId, int], trips: int, each
         )
     made = place_own(type(plan).start(traced, source.mesh))
     made = replace(made, source=replace(made.source, root=source.root))
-    for action in plan.actions[plan.own :]:
-        if action.redo is None:
-            raise Error("a tactic of the plan cannot be applied again")
-        made = cast(Some, action.redo(made))
+    for number, action in enumerate(plan.actions[plan.own :], plan.own):
+        _check_action(plan, made, number)
+        made = cast(Some, cast("Callable[[State], State]", action.redo)(made))
     return made
+
+
+def _check_action(plan: State, made: State, number: int) -> None:
+    """Raises Error for a tactic that knows the values of the first program alone, or places one that has other dims now."""
+    action, there = plan.actions[number], {name: value for value, name in made.source.addresses.names.items()}
+    redo: object = action.redo
+    if redo is None or (isinstance(redo, partial) and cast("partial[State]", redo).func is place):
+        helps = ["apply it after `Microbatch`", "or write it as a `pt.Tactic`, which looks its values up"]
+        raise Error(f"{plan.cited(number)} cannot be applied to another program", helps=helps)
+    for value in () if action.is_said else action.values:
+        name = plan.source.addresses.names[value]
+        if (now := there.get(name)) is not None and made.source.shape(now) != plan.source.shape(value):
+            text = f"{made.source.program.types[now].dtype}{list(made.source.shape(now))}"
+            raise Error(
+                f"{plan.cited(number)} places `{name}`, which is in the scopes of `each`: with all micro-batches it is {text}",
+                helps=["apply it after `Microbatch`, to the dim that it then is", "or place an argument that it comes from"],
+            )

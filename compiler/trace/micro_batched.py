@@ -3,18 +3,21 @@
 The function is traced twice: for the whole batch, and for one micro-batch. Both programs have the same ops, one for one. Those
 in the scopes are taken from the second one, and mapped over the micro-batches; all others from the first. Where a value goes
 from one to the other, its batch is split, or put together. What has no batch is the same for all micro-batches where it
-enters the scopes, and their mean where it leaves them; backward it is the transpose: an equal share enters, and a sum leaves.
+enters the scopes, and their mean where it leaves them. Of gradients it is the transpose: an equal share enters, a sum leaves. A
+gradient is what depends on what JAX is given to pull back, which is marked.
 
     batch_norm(x), x: f32[32, 8]   -->   reshape(vmap(batch_norm of f32[8, 8])(reshape(x, (4, 8, 8))), (32, 8))
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, cast
 
+import numpy as np
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -22,13 +25,26 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..inputs.lines import Origin, ScopePath, at_line, scope_path, source_line_of
-from ..jax_private import NameStack, called_program, jax, jaxprs_in_params, jnp, lax, source_info_util, tree, with_counts
+from ..jax_private import (
+    NameStack,
+    ad_checkpoint,
+    called_program,
+    jax,
+    jaxprs_in_params,
+    jnp,
+    lax,
+    source_info_util,
+    tree,
+    with_counts,
+)
 from ..ops.prng_keys import aval_text, is_key
 
 _CALLS = frozenset({"jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"})
 """The calls whose programs take the places of their ops."""
-SPLIT = "each"
+SPLIT = "micro_batches"
 """The scope of what splits a batch into micro-batches, or puts it together."""
+MARK = "partita: a gradient begins"
+"""The name of what JAX pulls back, where it begins to."""
 NO_SCOPE: NameStack = source_info_util.NameStack()
 
 
@@ -55,6 +71,11 @@ class Made:
         return self.path.direction.name == "backward"
 
     @property
+    def pulls(self) -> int:
+        """How often what JAX has made this op of is pulled back."""
+        return str(self.outer + self.stack).count("transpose(")
+
+    @property
     def here(self) -> AbstractContextManager[object]:
         """A context in which ops are traced as if the program had them where this one is."""
         return source_info_util.user_context(cast(Any, self.eqn.source_info).traceback, name_stack=self.stack)
@@ -65,7 +86,10 @@ class Made:
 
 @dataclass(eq=False, slots=True)
 class Both:
-    """A value: as the whole program has it, as the micro-batches have it, or both."""
+    """A value: as the whole program has it, as the micro-batches have it, or both.
+
+    Its forms are filled in when they are first read.
+    """
 
     aval: ShapedArray
     part_aval: ShapedArray
@@ -75,7 +99,12 @@ class Both:
     """Whether `part` has a leading dim for the micro-batches. Otherwise all have the same."""
     made: Made | None = None
     is_gradient: bool = False
-    """Whether it is linear in the gradient of the results, as what a backward pass hands on."""
+    pulls: int = 0
+    """How often a gradient is given to be pulled back: again in a derivative by hand that calls `jax.vjp`."""
+    differs: bool = False
+    """Whether it is a constant of which a micro-batch has another one, as the number of examples."""
+    terms: tuple[Array | None, Array] | None = None
+    """If it is a gradient without a batch that is a sum: the term from outside of the scopes, and that of each micro-batch."""
 
     @property
     def batch(self) -> list[int]:
@@ -92,7 +121,7 @@ class Both:
         """Another value in the form of `array`."""
         has_whole = self.whole is not None
         whole, part = (array, None) if has_whole else (None, array)
-        return replace(self, whole=whole, part=part, mapped=self.mapped and not has_whole)
+        return replace(self, whole=whole, part=part, mapped=self.mapped and not has_whole, terms=None)
 
 
 @dataclass(slots=True)
@@ -135,11 +164,11 @@ class MicroBatched:
         _check_alike(one, other, self.trips)
         env: dict[Var, Both] = dict(zip(one.invars, given, strict=True))
         for var, small, value, there in zip(one.constvars, other.constvars, whole.consts, part.consts, strict=True):
-            env[var] = Both(_aval(var), _aval(small), value, there)
+            env[var] = _constant(var, small, value, there)
 
         def read(vars: Sequence[Var | Literal], smaller: Sequence[Var | Literal]) -> list[Both]:
             return [
-                Both(_aval(each), _aval(small), each.val, small.val)
+                _constant(each, small, each.val, small.val)
                 if isinstance(each, Literal) and isinstance(small, Literal)
                 else env[cast(Var, each)]
                 for each, small in zip(vars, smaller, strict=True)
@@ -153,7 +182,11 @@ class MicroBatched:
     def op(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
         """The results of an op: of the whole program, of a micro-batch, or of the ops within it, if some are in the scopes."""
         eqn = made.eqn
-        if is_inside := self.accepts("/".join(made.path.parts)):
+        if eqn.primitive.name == "name" and eqn.params["name"] == MARK:
+            return [replace(operands[0], made=made, is_gradient=True, pulls=operands[0].pulls + 1)]
+        if eqn.primitive.name == "add_any" and _is_sum(operands):
+            return [self.sum(made, there, operands)]
+        if self.accepts("/".join(made.path.parts)):
             if not _is_same(eqn, there, operands):
                 return self.in_parts(made, there, operands)
         elif any(self.holds(inner, made.outer + made.stack) for inner in jaxprs_in_params(eqn.params)):
@@ -163,10 +196,11 @@ class MicroBatched:
                 return self.scan(made, there, operands)
             helps = ["name a scope around all of it: `each=` takes the scope's name"]
             raise Error(f"scopes of `each` are within {made}, whose trips or branches are not told apart", helps=helps)
-        return self.whole_results(made, operands, _results(made, there, operands, is_seed=not is_inside))
+        return self.of_whole(made, there, operands)
 
-    def whole_results(self, made: Made, operands: Sequence[Both], ends: list[Both]) -> list[Both]:
+    def of_whole(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
         """The results of an op of the whole program."""
+        ends = _results(made, there, operands)
         for end, value in zip(ends, _evaluated(made.eqn, [self.whole(each, made) for each in operands], made), strict=True):
             end.whole = value
         return ends
@@ -184,6 +218,7 @@ class MicroBatched:
         """The results of a call. What a rematerialised one reads is behind a barrier, as it is in the program."""
         eqn = made.eqn
         if eqn.params.get("differentiated") and eqn.params["prevent_cse"]:
+            operands = [self.settled(each) for each in operands]
             with made.here:
                 behind = lax.optimization_barrier([each.array for each in operands])
             operands = [each.on(array) for each, array in zip(operands, behind, strict=True)]
@@ -194,14 +229,18 @@ class MicroBatched:
         eqn, whole, part = with_counts(made.eqn), made.eqn.params["jaxpr"], there.params["jaxpr"]
         consts, carried = eqn.params["num_consts"], eqn.params["num_carry"]
         inner = [*zip(whole.in_avals, part.in_avals, strict=True)][consts:]
-        rows, forms = operands[consts + carried :], list[Both]()
+        rows, forms = [self.settled(each) for each in operands[consts + carried :]], list[Both]()
+        pulls = max((each.pulls for each in operands), default=0)
+        flags = _in_loop(whole.jaxpr, [each.is_gradient for each in operands], consts, carried)
 
         def body(carry: Sequence[Array], row: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-            now = [_carried(*avals, value, made) for avals, value in zip(inner, carry, strict=False)]
+            every = zip(inner, carry, flags, strict=False)
+            now = [Both(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
             there = zip(rows, row, inner[carried:], strict=True)
             mine = [replace(each.on(value), aval=aval, part_aval=small) for each, value, (aval, small) in there]
+            # Copies, so that what is traced in the body is not kept for what is outside of it.
             ends = self.run(whole, part, [*map(replace, operands[:consts]), *now, *mine], made.outer + made.stack, NO_SCOPE)
-            forms[:] = ends[carried:]
+            forms[:] = map(self.settled, ends[carried:])
             return [self.whole(each, made) for each in ends[:carried]], [each.array for each in forms]
 
         with made.here:
@@ -210,27 +249,22 @@ class MicroBatched:
             carry, stacks = lax.scan(body, start, [_turned(each, each.array) for each in rows], **given)
             stacks = [_turned(each, stack) for each, stack in zip(forms, stacks, strict=True)]
         avals = [(_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True)]
-        last = [_carried(*each, value, made) for each, value in zip(avals, carry, strict=False)]
+        every = zip(avals, carry, flags, strict=False)
+        last = [Both(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
         every = zip(forms, stacks, avals[carried:], strict=True)
         return [*last, *(replace(form.on(each), aval=aval, part_aval=small) for form, each, (aval, small) in every)]
 
     # --- ops in the scopes -------------------------------------------------------------------------------------------
 
     def in_parts(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
-        """The results of an op that sees one micro-batch.
-
-        Random numbers are those of the whole batch, and a sum of gradients is one of sums if a term comes from outside.
-        """
-        ends = _results(made, there, operands)
-        is_random = any(is_key(each.aval) for each in operands) and all(each.whole is not None for each in operands)
-        adds = made.eqn.primitive.name == "add_any"
-        if is_random or (adds and not ends[0].batch and any(each.whole is not None for each in operands)):
-            return self.whole_results(made, operands, ends)
+        """The results of an op that sees one micro-batch. Random numbers are those of the whole batch."""
+        if any(is_key(each.aval) for each in operands) and all(each.whole is not None for each in operands):
+            return self.of_whole(made, there, operands)
+        if any(each.is_gradient and made.pulls > each.pulls for each in operands):
+            helps = ["take one of the two derivatives forward: `jax.jvp` of `jax.grad`, as `jax.hessian` does"]
+            raise Error(f"{made} is in `each`, and pulls back a gradient of a gradient", helps=helps)
         self.mapped += 1
-        parts = [self.part(each, made) for each in operands]
-        if adds and len({each.is_gradient for each in operands}) > 1:
-            # What is added to a gradient is one: that of the loss itself, which is no value of the program, but 1.
-            parts = [each if one.is_gradient else self.share(each) for each, one in zip(parts, operands, strict=True)]
+        ends, parts = _results(made, there, operands), [self.part(each, made) for each in operands]
         axes = tuple(0 if each.mapped else None for each in operands)
         mapped = 0 in axes
 
@@ -242,98 +276,158 @@ class MicroBatched:
             end.part, end.mapped = value, mapped
         return ends
 
+    def sum(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> Both:
+        """A sum of gradients without a batch: what comes from outside of the scopes, and what each micro-batch adds."""
+        (end,) = _results(made, there, operands)
+        pairs = [
+            (each.whole, each.part if each.whole is None else None) if each.terms is None else each.terms for each in operands
+        ]
+        outer, inner = ([term for term in terms if term is not None] for terms in zip(*pairs, strict=True))
+        with made.here:
+            end.terms = (reduce(lax.add, outer) if outer else None), reduce(lax.add, inner)
+        return end
+
     def part(self, value: Both, made: Made) -> Array:
         """What an op in the scopes reads of a value."""
         if value.part is None:
-            whole, shape = cast(Array, value.whole), value.aval.shape
-            value.mapped = bool(value.batch)
+            whole, shape = value.whole, value.aval.shape
+            value.mapped = bool(value.batch) or value.terms is not None
             with made.here:
-                if value.batch:
+                if value.terms is not None:
+                    outer, inner = value.terms
+                    value.part = inner if outer is None else inner + self.share(outer)[None]
+                elif value.batch:
                     dim, minor = self.divided(value, made)
                     with jax.named_scope(SPLIT):
-                        split = whole.reshape(*shape[:dim], -1, self.trips, minor, *shape[dim + 1 :])
+                        split = cast(Array, whole).reshape(*shape[:dim], -1, self.trips, minor, *shape[dim + 1 :])
                         value.part = jnp.moveaxis(split, dim + 1, 0).reshape(self.trips, *value.part_aval.shape)
                 else:
-                    value.part = self.share(whole) if value.is_gradient else whole
+                    value.part = self.share(cast(Array, whole)) if value.is_gradient else whole
         return cast(Array, value.part)
 
     def share(self, gradient: Array) -> Array:
         """What each micro-batch has of the gradient of a mean of them."""
         return gradient * jnp.asarray(1 / self.trips, gradient.dtype)
 
+    def settled(self, value: Both) -> Both:
+        """The value in one form: a sum of gradients becomes one array."""
+        if value.terms is not None and value.whole is None:
+            self.whole(value)
+        return value
+
     def whole(self, value: Both, reader: Made | None = None) -> Array:
         """What an op of the whole program, or the result, reads of a value."""
         if value.whole is None:
             assert value.made is not None, "arguments and constants are whole"
             with value.made.here:
-                part = self.leaving(value)
-                if value.batch:
-                    dim, minor = self.divided(value, reader)
-                    every, shape = jnp.broadcast_to(part, (self.trips, *value.part_aval.shape)), value.part_aval.shape
+                if value.terms is not None:
+                    outer, inner = value.terms
+                    total = jnp.sum(inner, 0, dtype=value.aval.dtype)
+                    value.whole = total if outer is None else outer + total
+                elif value.batch:
+                    dim, minor = self.divided(value, reader, leaves=True)
+                    shape = value.part_aval.shape
+                    every = jnp.broadcast_to(cast(Array, value.part), (self.trips, *shape))
                     with jax.named_scope(SPLIT):
                         split = every.reshape(self.trips, *shape[:dim], -1, minor, *shape[dim + 1 :])
                         value.whole = jnp.moveaxis(split, 0, dim + 1).reshape(value.aval.shape)
                 else:
-                    value.whole = self.joined(value, part) if value.mapped else part
+                    value.whole = self.joined(value) if value.mapped else value.part
         return cast(Array, value.whole)
 
-    def leaving(self, value: Both) -> Array:
-        """What the micro-batches have of a value. Backward, one that no gradient enters is a gradient of the loss itself."""
-        part = cast(Array, value.part)
-        is_first = value.made is not None and value.made.is_backward and not value.is_gradient
-        return self.share(part) if is_first and jnp.issubdtype(value.aval.dtype, jnp.inexact) else part
-
-    def joined(self, value: Both, part: Array) -> Array:
+    def joined(self, value: Both) -> Array:
         """The value that leaves the scopes without a batch."""
-        if value.aval.dtype == jnp.bool_:
-            helps = ["name a scope that also holds what reads it"]
-            raise Error(f"{value.made} says true or false of one micro-batch, and is read outside of `each`", helps=helps)
-        if (value.made is not None and value.made.is_backward) or jnp.issubdtype(value.aval.dtype, jnp.integer):
-            return jnp.sum(part, 0, dtype=value.aval.dtype)
+        part, dtype = cast(Array, value.part), value.aval.dtype
+        if dtype == jnp.bool_:
+            helps = ["name a scope that also holds what reads it", "return a number: counts are added up"]
+            raise Error(f"{value.made} says true or false of one micro-batch, and leaves the scopes of `each`", helps=helps)
+        if value.is_gradient or jnp.issubdtype(dtype, jnp.integer):
+            return jnp.sum(part, 0, dtype=dtype)
         self.means.append(value)
-        return jnp.mean(part, 0, dtype=value.aval.dtype)
+        return jnp.mean(part, 0, dtype=dtype)
 
-    def divided(self, value: Both, reader: Made | None) -> tuple[int, int]:
+    def divided(self, value: Both, reader: Made | None, leaves: bool = False) -> tuple[int, int]:
         """The dim of a value that micro-batches divide, and the number of its elements that belong to one example.
 
-        A dim that is no multiple of the batch, as the slots of an expert, is one block for each micro-batch.
+        A dim that is no multiple of the batch, as the slots of an expert, is one block for each micro-batch. In one that is
+        several times the batch, the elements of an example are taken for neighbours: where it enters the scopes, the loop has
+        to lie so, and its gradient leaves as it came. Of others that leave, nothing tells.
         """
         batch, whole, part = value.batch, value.aval.shape, value.part_aval.shape
-        if len(batch) == 1 and whole[batch[0]] == self.trips * part[batch[0]]:
-            extent = whole[batch[0]]
-            return batch[0], next((extent // each for each in self.examples if extent % each == 0), extent // self.trips)
         made = "an argument" if value.made is None else f"made by {value.made}"
-        raise Error(
-            f"a value of `each`, {aval_text(value.aval)}, is not {self.trips} micro-batches along one dim: "
-            f"one of them has {aval_text(value.part_aval)}",
-            notes=[f"it is {made}, and {'a result' if reader is None else f'read by {reader}'}"],
-            helps=["name a scope that holds all that makes and reads it"],
-        )
+        notes = [f"it is {made}, and {'a result' if reader is None else f'read by {reader}'}"]
+        if len(batch) != 1 or whole[batch[0]] != self.trips * part[batch[0]]:
+            raise Error(
+                f"a value of `each`, {aval_text(value.aval)}, is not {self.trips} micro-batches along one dim: "
+                f"one of them has {aval_text(value.part_aval)}",
+                notes=notes,
+                helps=["name a scope that holds all that makes and reads it"],
+            )
+        (dim,), extent = batch, whole[batch[0]]
+        if leaves and not value.is_gradient and any(extent % each == 0 and extent > each for each in self.examples):
+            raise Error(
+                f"{aval_text(value.aval)} leaves the scopes of `each` with several elements of an example along dim {dim}, "
+                "and nothing tells in which order",
+                notes=notes,
+                helps=["name a scope that also holds the reshape to one element for each example"],
+            )
+        return dim, next((extent // each for each in self.examples if extent % each == 0), extent // self.trips)
 
 
-def _results(made: Made, there: JaxprEqn, operands: Sequence[Both], is_seed: bool = False) -> list[Both]:
-    """The results of an op, not yet computed. The first gradients come from constants: `is_seed`."""
-    is_gradient = made.is_backward and (is_seed or any(each.is_gradient for each in operands))
-    avals = [(_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True)]
-    return [
-        Both(aval, small, made=made, is_gradient=is_gradient and jnp.issubdtype(aval.dtype, jnp.inexact))
-        for aval, small in avals
-    ]
+def _constant(var: Var | Literal, small: Var | Literal, value: Array, part: Array) -> Both:
+    differs = not is_key(_aval(var)) and not np.array_equal(np.asarray(value), np.asarray(part))
+    return Both(_aval(var), _aval(small), value, part if differs else None, differs=differs)
 
 
-def _carried(aval: ShapedArray, part_aval: ShapedArray, value: Array, made: Made) -> Both:
-    """What a loop carries. Backward, those are gradients."""
-    is_gradient = made.is_backward and jnp.issubdtype(aval.dtype, jnp.inexact)
-    return Both(aval, part_aval, value, made=made, is_gradient=is_gradient)
+def _results(made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+    """The results of an op, not yet computed. What is linear in a gradient is one."""
+    is_gradient = made.is_backward and any(each.is_gradient for each in operands)
+    pulls = max((each.pulls for each in operands), default=0)
+    avals = ((_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True))
+    ends = [Both(*each, made=made) for each in avals]
+    for end in ends if is_gradient else ():
+        end.is_gradient, end.pulls = bool(jnp.issubdtype(end.aval.dtype, jnp.inexact)), pulls
+    return ends
+
+
+def _gradients(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
+    """Which results of the body of a loop are gradients, given which arguments are."""
+    found = {var for var, flag in zip(jaxpr.invars, given, strict=True) if flag}
+    for eqn in jaxpr.eqns:
+        is_mark = eqn.primitive.name == "name" and eqn.params["name"] == MARK
+        if is_mark or any(not isinstance(each, Literal) and each in found for each in eqn.invars):
+            found |= {var for var in eqn.outvars if jnp.issubdtype(_aval(var).dtype, jnp.inexact)}
+    return [not isinstance(each, Literal) and each in found for each in jaxpr.outvars]
+
+
+def _in_loop(jaxpr: Jaxpr, given: Sequence[bool], consts: int, carried: int) -> list[bool]:
+    """Which carries of a loop are gradients in some trip, given which of its operands are."""
+    flags = list(given)
+    while True:
+        grown = [a or b for a, b in zip(flags[consts:], _gradients(jaxpr, flags)[:carried], strict=False)]
+        if grown == flags[consts : consts + carried]:
+            return grown
+        flags[consts : consts + carried] = grown
+
+
+def _is_sum(operands: Sequence[Both]) -> bool:
+    """Whether gradients without a batch are added, of which micro-batches have some."""
+    own = [each.terms is not None or (each.whole is None and each.mapped) for each in operands]
+    return any(own) and all(each.is_gradient and not each.batch for each in operands)
 
 
 def _is_same(eqn: JaxprEqn, there: JaxprEqn, operands: Sequence[Both]) -> bool:
-    """Whether an op is the same for the whole batch and for a micro-batch."""
+    """Whether an op is the same for the whole batch and for a micro-batch. One that holds programs is not compared."""
     pairs = zip((*eqn.invars, *eqn.outvars), (*there.invars, *there.outvars), strict=True)
-    if any(_aval(one).shape != _aval(other).shape for one, other in pairs) or any(each.whole is None for each in operands):
+    if any(_aval(one).shape != _aval(other).shape for one, other in pairs):
         return False
-    literals = ((one, other) for one, other in zip(eqn.invars, there.invars, strict=True) if isinstance(one, Literal))
-    return all(isinstance(other, Literal) and bool(one.val == other.val) for one, other in literals)
+    if any(each.whole is None or each.differs for each in operands) or any(True for _ in jaxprs_in_params(eqn.params)):
+        return False
+    return _text(eqn.params) == _text(there.params)
+
+
+def _text(params: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in sorted(params.items()))
 
 
 def _check_alike(one: Jaxpr, other: Jaxpr, trips: int) -> None:
@@ -353,6 +447,12 @@ def _literals(eqn: JaxprEqn) -> list[bool]:
 
 def _aval(var: Var | Literal) -> ShapedArray:
     return cast(ShapedArray, var.aval)
+
+
+def marked(gradient: Array) -> Array:
+    """What JAX is given to pull back, by its name."""
+    is_inexact = jnp.issubdtype(jax.typeof(gradient).dtype, jnp.inexact)
+    return ad_checkpoint.checkpoint_name(gradient, MARK) if is_inexact else gradient
 
 
 def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:

@@ -76,10 +76,10 @@ def experts(ws, x, y):
         at = jnp.cumsum(chosen, 0) * chosen - chosen
         slots = jax.nn.one_hot(at.astype(int), capacity) * chosen[:, :, None]
         inner = jnp.tanh(jnp.einsum("tec,td->ecd", slots, tokens))
-        out = jnp.einsum("tec,ecd->td", slots * scores[:, :, None], jnp.einsum("ecd,df->ecf", inner, ws[1]))
+        out = jnp.einsum("tec,ecd->td", slots * scores[:, :, None], jnp.einsum("ecd,df->ecf", inner, ws[1])).reshape(-1, 4, 8)
         balance = 4 * jnp.sum(scores.mean(0) * chosen.mean(0))
         count = jnp.sum(slots.astype(int))
-    return jnp.mean((out.reshape(-1, 4, 8) - y[:, None]) ** 2) + 0.1 * balance, (balance, count)
+    return jnp.mean((out - y[:, None]) ** 2) + 0.1 * balance, (balance, count)
 
 
 def its_own_loss(ws, x, y):
@@ -262,7 +262,8 @@ def flattened_by_time(ws, x, y):
     h = jnp.stack([x, 2 * x], 0).reshape(-1, 8)
     with jax.named_scope("bn"):
         h, mean = batch_norm(h @ ws[0])
-    return jnp.mean(h**2) + jnp.mean(y), mean
+        spread = jnp.mean(h**3)
+    return spread + jnp.mean(y), mean
 
 
 def two_batches(ws, x, y):
@@ -309,13 +310,194 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+By = Callable[[Callable[..., Any], Any], Any]
+
+
+def whole(fn, x):
+    return fn(x)
+
+
+def one_by_one(fn, x):
+    """What a scope makes of each micro-batch, as a Python loop: those with a batch put together, the mean of the others."""
+    parts = [fn(x[at::4]) for at in range(4)]
+
+    def joined(*each):
+        return jnp.stack(each, 1).reshape(-1, *each[0].shape[1:]) if each[0].ndim == 2 else sum(each) / 4
+
+    return jax.tree.map(joined, *parts)
+
+
+def read_in_and_out(w, x, by: By = whole):
+    def inside(x):
+        with jax.named_scope("s"):
+            g = jnp.mean(x @ w, 0)
+            return x * g[None], g
+
+    z, g = by(inside, x)
+    return jnp.mean(z**2) + jnp.sum(g) + jnp.sum(g**2)
+
+
+def of_its_own_length(w, x, by: By = whole):
+    def inside(x):
+        with jax.named_scope("s"):
+            n = len(x)
+            z = x @ w - jnp.mean(x @ w, 0)[None]
+            a = z * jax.jit(lambda a: a * (n / 8.0))(w[:1])
+            b = z * (np.full((1, 8), n, np.float32) * w[:1])
+            return a, b, z * lax.fori_loop(0, n, lambda _, a: a * 1.1, w[:1])
+
+    return sum(jnp.mean(each**3) for each in by(inside, x))
+
+
+def recomputed(w, x, by: By = whole):
+    """A derivative by hand that computes the layer again: what it recomputes is no gradient."""
+
+    def run(w, x):
+        w = jnp.sin(w)
+
+        def inside(x):
+            with jax.named_scope("s"):
+                z = jnp.tanh(x @ w)
+                return z - jnp.mean(z, 0)[None]
+
+        return by(inside, x)
+
+    layer = jax.custom_vjp(run)
+    layer.defvjp(lambda w, x: (run(w, x), (w, x)), lambda kept, g: jax.vjp(run, *kept)[1](g))
+    return jnp.mean((layer(w, x) - 1) ** 2)
+
+
+def turned_outside(w, x, by: By = whole):
+    @jax.custom_vjp
+    def product(w, x):
+        return x @ w
+
+    def backward(kept, given):
+        w, x = kept
+        turned = 0.5 * (2 * w.T)
+        with jax.named_scope("s"):
+            return x.T @ given, given @ turned
+
+    product.defvjp(lambda w, x: (product(w, x), (w, x)), backward)
+
+    def inside(x):
+        with jax.named_scope("s"):
+            z = product(w, x)
+            return z - jnp.mean(z, 0)[None]
+
+    return jnp.mean(by(inside, jnp.sin(x)) ** 3)
+
+
+def pulled_back_by_hand(w, x, by: By = whole):
+    def both(w):
+        def inside(x):
+            with jax.named_scope("s"):
+                z = jnp.tanh(x @ w)
+                return z - jnp.mean(z, 0)[None], jnp.mean(z, 0)
+
+        return by(inside, x)
+
+    (z, mean), pull = jax.vjp(both, w)
+    return jnp.mean(z**2) + jnp.sum(pull((2 * z, 3 * mean))[0] * 0.0), pull((2 * z, 3 * mean))[0]
+
+
+def stacked_means(w, x, by: By = whole):
+    def layer(x, _):
+        def inside(x):
+            with jax.named_scope("s"):
+                z = x @ w
+                return jnp.tanh(z - jnp.mean(z, 0)[None]), jnp.mean(z, 0)
+
+        return by(inside, x)
+
+    x, means = lax.scan(layer, x, None, length=3)
+    return jnp.mean(x**3) + jnp.sum(means**2)
+
+
+BY_HAND: tuple[Any, ...] = (read_in_and_out, of_its_own_length, recomputed, turned_outside, stacked_means)
+
+
+@pytest.mark.parametrize("fn", BY_HAND)
+def test_gradients_are_those_of_a_loop_over_the_scopes(fn: Any) -> None:
+    plan = pt.plan(jax.value_and_grad(fn), pt.Mesh(), W[0], X).apply(pt.Microbatch(4, each="s", inputs="x", loops=9))
+    same(plan.compile()(W[0], X), jax.value_and_grad(partial(fn, by=one_by_one))(W[0], X))
+
+
+def test_a_gradient_that_is_pulled_back_by_hand() -> None:
+    plan = pt.plan(pulled_back_by_hand, pt.Mesh(), W[0], X).apply(pt.Microbatch(4, each="s", inputs="x", loops=9))
+    same(plan.compile()(W[0], X), pulled_back_by_hand(W[0], X, one_by_one))
+
+
+def test_a_value_goes_from_scope_to_scope_in_parts() -> None:
+    def fn(w, x, between=lambda g: g):
+        with jax.named_scope("s"):
+            g = jnp.mean(x @ w, 0)
+        g = between(g)
+        with jax.named_scope("s"):
+            return jnp.mean(jnp.exp(x @ w * g[None]))
+
+    micro = pt.Microbatch(4, each="s", inputs="x", loops=9)
+    parts = pt.plan(fn, pt.Mesh(), W[0], X).apply(micro).compile()(W[0], X)
+    same(parts, sum(fn(W[0], X[at::4]) for at in range(4)) / 4)
+    mean = jnp.mean(jnp.stack([jnp.mean(X[at::4] @ W[0], 0) for at in range(4)]), 0)
+    left = pt.plan(lambda w, x: fn(w, x, lambda g: g * 1.0), pt.Mesh(), W[0], X).apply(micro).compile()(W[0], X)
+    same(left, jnp.mean(jnp.exp(X @ W[0] * mean[None])))
+
+
+def twice_backward(ws, x, y):
+    def loss(ws):
+        with jax.named_scope("bn"):
+            z = jnp.tanh(x @ ws[0])
+            z = z - jnp.mean(z, 0)[None]
+        return jnp.mean((z - y) ** 3)
+
+    return jnp.sum(jax.grad(loss)(ws) ** 2), ()
+
+
+def side_by_side(ws, x, y):
+    with jax.named_scope("bn"):
+        x = jnp.concatenate([x - x.mean(0)[None], 2 * x @ ws[0]], 0)
+    return jnp.mean((jnp.prod(x.reshape(2, -1, 8), 0) - y) ** 2), ()
+
+
+MORE_REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "gradients of gradients": (twice_backward, {"each": "bn"}, "pulls back a gradient of a gradient"),
+    "several elements of an example": (side_by_side, {"each": "bn"}, "several elements of an example along dim 0"),
+    "no parts": (normed, {"each": "bn*", "m": 0}, "takes the number of parts or their size, got m=0"),
+    "less than none": (normed, {"each": "bn*", "m": -2}, "takes the number of parts or their size, got m=-2"),
+}
+
+
+@pytest.mark.parametrize("case", [*REFUSED, *MORE_REFUSED])
 def test_what_cannot_see_one_micro_batch_is_refused(case: str) -> None:
-    fn, options, message = REFUSED[case]
+    fn, options, message = {**REFUSED, **MORE_REFUSED}[case]
     plan = pt.plan(partial(step, fn), pt.Mesh(data=2), W, X, Y)
     micro: Callable[..., pt.Tactic] = partial(pt.Microbatch, inputs=("x", "y"), m=4)
     with pytest.raises(pt.Error, match=message):
         plan.apply(micro(**options))
+
+
+def test_one_micro_batch_is_the_program() -> None:
+    plan = pt.plan(partial(step, normed), pt.Mesh(), W, X, Y).apply(pt.Microbatch(1, each="bn*", inputs=("x", "y")))
+    same(plan.compile()(W, X, Y), step(normed, W, X, Y))
+
+
+def tagged(ws, x, y):
+    with jax.named_scope("bn"):
+        z = pt.tag(x @ ws[0], "z")
+        z = pt.constrain(z - jnp.mean(z, 0)[None], "_, data")
+    return jnp.mean((z - y) ** 2), ()
+
+
+def test_what_a_tactic_says_of_a_value_in_parts_is_refused() -> None:
+    plan = pt.plan(partial(step, tagged), pt.Mesh(data=2), W, X, Y)
+    micro = pt.Microbatch(4, each="bn", inputs=("x", "y"))
+    with pytest.raises(pt.Error, match=r"tile\('z', 1, 'data'\) places `z`, which .* it is f\w*32\[4, 8, 8\]"):
+        plan.tile("z", 1, "data").apply(micro)
+    same(plan.apply(micro).tile("z", 2, "data").compile()(W, X, Y), by_hand(tagged, 4, W, X, Y))
+    before, after = plan.apply(pt.Annotated(), micro), plan.apply(micro, pt.Annotated())
+    assert before.layout() == after.layout()
+    same(before.compile()(W, X, Y), by_hand(tagged, 4, W, X, Y))
 
 
 def test_a_program_sees_micro_batches_in_one_way() -> None:

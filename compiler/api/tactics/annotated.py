@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ....dialects.ground.errors import Error
 from ....rewrites.program.program import ValueId
@@ -12,6 +13,7 @@ from ...inputs.names import Patterns
 from ...plan.annotation_claims import binds, place_said, seeds_of
 from ...plan.annotation_outcomes import misnamed, of_program, uneven_annotation
 from ...plan.seeds import Seed
+from ...plan.state import State
 from ...trace.annotations import Said
 from ..plan import Plan
 from .base import Tactic
@@ -44,7 +46,7 @@ class Annotated(Tactic):
     def __call__(self, plan: Plan) -> Plan:
         if self.stored is not None:
             is_last = self.stored or not any(True for _ in replace(self, stored=True).said(plan))
-            return place_said(plan, list(self.said(plan)), repr(self), is_last)
+            return place_said(plan, list(self.said(plan)), repr(self), is_last).by(cast("Callable[[State], State]", self))
         if not any(binds(plan, *each) for each in self.said(plan)):
             raise misnamed(plan) or uneven_annotation(plan, self.said(plan)) or self.nothing(plan)
         has, sides = plan.source.addresses.has, [replace(self, stored=stored) for stored in (False, True)]

@@ -56,10 +56,12 @@ class Microbatch(Strategy):
     each: Patterns = ()
 
     def __call__(self, plan: Plan) -> Plan:
-        if as_patterns(self.each):
+        parts = self.parts(plan) if self.size > 0 and self.m == 0 else self.m
+        self.loop(plan)
+        if as_patterns(self.each) and parts > 1:
             found = inputs_of(self.restricted(plan), self.inputs, "Microbatch")
             dims = {value: plan.dim_of(value, self.dim, name) for name, value in found.items()}
-            plan = in_micro_batches(plan, dims, self.m or self.parts(plan), self.each)
+            plan = in_micro_batches(plan, dims, parts, self.each)
         return super().__call__(plan)
 
     def split(self, plan: Plan) -> Plan:
