@@ -104,7 +104,7 @@ def _loops(plan: State) -> Iterator[str]:
 
 def _otherwise(plan: State) -> Iterator[str]:
     """Yields lines if the plan is of another program than its function."""
-    if lines := plan.source.traced.apart:
+    if lines := plan.source.traced.changes:
         yield f"another program than {plan.source.traced.name}: {lines[0]}"
         yield from (f"  {one_line(line)}" for line in lines[1 : MOST_SHOWN + 1])
         if (more := len(lines) - 1 - MOST_SHOWN) > 0:

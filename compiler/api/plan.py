@@ -433,7 +433,10 @@ class Plan(State, Generic[R]):
         return Compiled[R](self, devices, donate)
 
     def check(self, *args: object, **kwargs: object) -> float:
-        """Run the original and the partitioned program on these arrays; return the largest |a-b|/(1e-3+|b|) of any result."""
+        """Run the original and the partitioned program on these arrays; return the largest |a-b|/(1e-3+|b|) of any result.
+
+        After `Microbatch(each=)` the original is the program that it makes, run whole, and not the function.
+        """
         return largest_difference(self, args, kwargs)
 
 

@@ -45,7 +45,7 @@ def in_micro_batches(plan: Some, inputs: Mapping[ValueId, int], trips: int, each
     """
     source = plan.source
     check_scopes(plan, each)
-    if source.traced.apart:
+    if source.traced.changes:
         helps = ["name all scopes in one `each=`"]
         raise Error("the program sees one micro-batch at a time in other scopes already", helps=helps)
     numbers = {value: number for number, value in enumerate(source.program.arguments)}
@@ -56,7 +56,7 @@ def in_micro_batches(plan: Some, inputs: Mapping[ValueId, int], trips: int, each
             raise Error(f"the {extent} examples of `{name}` are not {trips} micro-batches of one size", helps=helps)
     dims = {numbers[value]: dim for value, dim in inputs.items()}
     traced = source.root.in_micro_batches(dims, trips, accepting(patterns_of(each)))
-    if not traced.apart:
+    if not traced.changes:
         raise Error(
             f"nothing in {', '.join(f'`{glob}`' for glob in patterns_of(each))} reads the batch", helps=["leave `each` out"]
         )

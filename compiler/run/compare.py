@@ -34,9 +34,9 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
     ours = _run("the plan", plan, compiled, args, kwargs)
     # Another program than the function is compared with itself, run whole.
     whole = jax.jit(traced.function.fn, static_argnames=traced.function.static)
-    original = traced.as_traced if traced.apart else whole
+    original = traced.as_traced if traced.changes else whole
     args, kwargs = tree.tree_map(unsharded, (tuple(args), dict(kwargs)))
-    theirs = _run("the original function", plan, original, args, kwargs)
+    theirs = _run("the whole program" if traced.changes else "the original function", plan, original, args, kwargs)
     return {
         name: relative_difference(name, *map(fetched, pair))
         for name, *pair in zip(traced.result_names, ours, theirs, strict=True)

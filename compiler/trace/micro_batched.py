@@ -1,6 +1,6 @@
 """Another program: what is in some scopes sees one micro-batch at a time, as it does where gradients are accumulated by hand.
 
-The function is traced twice: for the whole batch, and for one micro-batch. Both programs have the same ops, one for one. Those
+The function is traced twice: for the whole batch, and for one micro-batch. Value programs have the same ops, one for one. Those
 in the scopes are taken from the second one, and mapped over the micro-batches; all others from the first. Where a value goes
 from one to the other, its batch is split, or put together. What has no batch is the same for all micro-batches where it
 enters the scopes, and their mean where it leaves them. Of gradients it is the transpose: an equal share enters, a sum leaves. A
@@ -49,7 +49,7 @@ NO_SCOPE: NameStack = source_info_util.NameStack()
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Site:
     """The op that makes a value: its record, and the scopes around it."""
 
     eqn: JaxprEqn
@@ -85,7 +85,7 @@ class Made:
 
 
 @dataclass(eq=False, slots=True)
-class Both:
+class Value:
     """A value: as the whole program has it, as the micro-batches have it, or both.
 
     Its forms are filled in when they are first read.
@@ -97,7 +97,7 @@ class Both:
     part: Array | None = None
     mapped: bool = False
     """Whether `part` has a leading dim for the micro-batches. Otherwise all have the same."""
-    made: Made | None = None
+    made: Site | None = None
     is_gradient: bool = False
     pulls: int = 0
     """How often a gradient is given to be pulled back: again in a derivative by hand that calls `jax.vjp`."""
@@ -117,7 +117,7 @@ class Both:
         """The value in one of the forms that it has."""
         return cast(Array, self.part if self.whole is None else self.whole)
 
-    def on(self, array: Array) -> Both:
+    def on(self, array: Array) -> Value:
         """Another value in the form of `array`."""
         has_whole = self.whole is not None
         whole, part = (array, None) if has_whole else (None, array)
@@ -135,7 +135,7 @@ class MicroBatched:
     """Whether what is in these scopes sees one micro-batch."""
     mapped: int = 0
     """The number of ops that see one micro-batch."""
-    means: list[Both] = field(default_factory=list[Both])
+    means: list[Value] = field(default_factory=list[Value])
     """The values that are the mean of those of the micro-batches."""
 
     # --- programs ----------------------------------------------------------------------------------------------------
@@ -145,28 +145,28 @@ class MicroBatched:
 
         def flat(*values: object) -> list[object]:
             inner = zip(whole.in_avals, part.in_avals, tree.tree_leaves(values), strict=True)
-            given = [Both(aval, small, leaf) for aval, small, leaf in inner]
+            given = [Value(aval, small, leaf) for aval, small, leaf in inner]
             return [self.whole(each) for each in self.run(whole, part, given, NO_SCOPE, NO_SCOPE)]
 
         return flat
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def changes(self) -> tuple[str, ...]:
         """What is another program than the function, one line each."""
         means = (f"the mean of {self.trips} micro-batches: {aval_text(each.aval)} of {each.made}" for each in self.means)
         return (f"{counted(self.mapped, 'op')} see one micro-batch at a time", *dict.fromkeys(means)) if self.mapped else ()
 
     def run(
-        self, whole: ClosedJaxpr, part: ClosedJaxpr, given: Sequence[Both], outer: NameStack, around: NameStack
-    ) -> list[Both]:
+        self, whole: ClosedJaxpr, part: ClosedJaxpr, given: Sequence[Value], outer: NameStack, around: NameStack
+    ) -> list[Value]:
         """The results of a program, given its arguments, and the scopes around the loop and the call that it is in."""
         one, other = whole.jaxpr, part.jaxpr
         _check_alike(one, other, self.trips)
-        env: dict[Var, Both] = dict(zip(one.invars, given, strict=True))
+        env: dict[Var, Value] = dict(zip(one.invars, given, strict=True))
         for var, small, value, there in zip(one.constvars, other.constvars, whole.consts, part.consts, strict=True):
             env[var] = _constant(var, small, value, there)
 
-        def read(vars: Sequence[Var | Literal], smaller: Sequence[Var | Literal]) -> list[Both]:
+        def read(vars: Sequence[Var | Literal], smaller: Sequence[Var | Literal]) -> list[Value]:
             return [
                 _constant(each, small, each.val, small.val)
                 if isinstance(each, Literal) and isinstance(small, Literal)
@@ -175,11 +175,11 @@ class MicroBatched:
             ]
 
         for eqn, there in zip(one.eqns, other.eqns, strict=True):
-            results = self.op(Made(eqn, outer, around), there, read(eqn.invars, there.invars))
+            results = self.op(Site(eqn, outer, around), there, read(eqn.invars, there.invars))
             env |= {cast(Var, var): each for var, each in zip(eqn.outvars, results, strict=True)}
         return read(one.outvars, other.outvars)
 
-    def op(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+    def op(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of an op: of the whole program, of a micro-batch, or of the ops within it, if some are in the scopes."""
         eqn = made.eqn
         if eqn.primitive.name == "name" and eqn.params["name"] == MARK:
@@ -198,7 +198,7 @@ class MicroBatched:
             raise Error(f"scopes of `each` are within {made}, whose trips or branches are not told apart", helps=helps)
         return self.of_whole(made, there, operands)
 
-    def of_whole(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+    def of_whole(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of an op of the whole program."""
         ends = _results(made, there, operands)
         for end, value in zip(ends, _evaluated(made.eqn, [self.whole(each, made) for each in operands], made), strict=True):
@@ -214,7 +214,7 @@ class MicroBatched:
                 return True
         return False
 
-    def call(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+    def call(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of a call. What a rematerialised one reads is behind a barrier, as it is in the program."""
         eqn = made.eqn
         if eqn.params.get("differentiated") and eqn.params["prevent_cse"]:
@@ -224,18 +224,18 @@ class MicroBatched:
             operands = [each.on(array) for each, array in zip(operands, behind, strict=True)]
         return self.run(_closed(called_program(eqn)), _closed(called_program(there)), operands, made.outer, made.stack)
 
-    def scan(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+    def scan(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of a `scan`. Its carry is that of the whole program; what it stacks may be in parts."""
         eqn, whole, part = with_counts(made.eqn), made.eqn.params["jaxpr"], there.params["jaxpr"]
         consts, carried = eqn.params["num_consts"], eqn.params["num_carry"]
         inner = [*zip(whole.in_avals, part.in_avals, strict=True)][consts:]
-        rows, forms = [self.settled(each) for each in operands[consts + carried :]], list[Both]()
+        rows, forms = [self.settled(each) for each in operands[consts + carried :]], list[Value]()
         pulls = max((each.pulls for each in operands), default=0)
         flags = _in_loop(whole.jaxpr, [each.is_gradient for each in operands], consts, carried)
 
         def body(carry: Sequence[Array], row: Sequence[Array]) -> tuple[list[Array], list[Array]]:
             every = zip(inner, carry, flags, strict=False)
-            now = [Both(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
+            now = [Value(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
             there = zip(rows, row, inner[carried:], strict=True)
             mine = [replace(each.on(value), aval=aval, part_aval=small) for each, value, (aval, small) in there]
             # Copies, so that what is traced in the body is not kept for what is outside of it.
@@ -250,13 +250,13 @@ class MicroBatched:
             stacks = [_turned(each, stack) for each, stack in zip(forms, stacks, strict=True)]
         avals = [(_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True)]
         every = zip(avals, carry, flags, strict=False)
-        last = [Both(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
+        last = [Value(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
         every = zip(forms, stacks, avals[carried:], strict=True)
         return [*last, *(replace(form.on(each), aval=aval, part_aval=small) for form, each, (aval, small) in every)]
 
     # --- ops in the scopes -------------------------------------------------------------------------------------------
 
-    def in_parts(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+    def in_parts(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of an op that sees one micro-batch. Random numbers are those of the whole batch."""
         if any(is_key(each.aval) for each in operands) and all(each.whole is not None for each in operands):
             return self.of_whole(made, there, operands)
@@ -276,7 +276,7 @@ class MicroBatched:
             end.part, end.mapped = value, mapped
         return ends
 
-    def sum(self, made: Made, there: JaxprEqn, operands: Sequence[Both]) -> Both:
+    def sum(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> Value:
         """A sum of gradients without a batch: what comes from outside of the scopes, and what each micro-batch adds."""
         (end,) = _results(made, there, operands)
         pairs = [
@@ -287,7 +287,7 @@ class MicroBatched:
             end.terms = (reduce(lax.add, outer) if outer else None), reduce(lax.add, inner)
         return end
 
-    def part(self, value: Both, made: Made) -> Array:
+    def part(self, value: Value, made: Site) -> Array:
         """What an op in the scopes reads of a value."""
         if value.part is None:
             whole, shape = value.whole, value.aval.shape
@@ -309,13 +309,13 @@ class MicroBatched:
         """What each micro-batch has of the gradient of a mean of them."""
         return gradient * jnp.asarray(1 / self.trips, gradient.dtype)
 
-    def settled(self, value: Both) -> Both:
+    def settled(self, value: Value) -> Value:
         """The value in one form: a sum of gradients becomes one array."""
         if value.terms is not None and value.whole is None:
             self.whole(value)
         return value
 
-    def whole(self, value: Both, reader: Made | None = None) -> Array:
+    def whole(self, value: Value, reader: Site | None = None) -> Array:
         """What an op of the whole program, or the result, reads of a value."""
         if value.whole is None:
             assert value.made is not None, "arguments and constants are whole"
@@ -335,7 +335,7 @@ class MicroBatched:
                     value.whole = self.joined(value) if value.mapped else value.part
         return cast(Array, value.whole)
 
-    def joined(self, value: Both) -> Array:
+    def joined(self, value: Value) -> Array:
         """The value that leaves the scopes without a batch."""
         part, dtype = cast(Array, value.part), value.aval.dtype
         if dtype == jnp.bool_:
@@ -346,7 +346,7 @@ class MicroBatched:
         self.means.append(value)
         return jnp.mean(part, 0, dtype=dtype)
 
-    def divided(self, value: Both, reader: Made | None, leaves: bool = False) -> tuple[int, int]:
+    def divided(self, value: Value, reader: Site | None, leaves: bool = False) -> tuple[int, int]:
         """The dim of a value that micro-batches divide, and the number of its elements that belong to one example.
 
         A dim that is no multiple of the batch, as the slots of an expert, is one block for each micro-batch. In one that is
@@ -374,17 +374,17 @@ class MicroBatched:
         return dim, next((extent // each for each in self.examples if extent % each == 0), extent // self.trips)
 
 
-def _constant(var: Var | Literal, small: Var | Literal, value: Array, part: Array) -> Both:
+def _constant(var: Var | Literal, small: Var | Literal, value: Array, part: Array) -> Value:
     differs = not is_key(_aval(var)) and not np.array_equal(np.asarray(value), np.asarray(part))
-    return Both(_aval(var), _aval(small), value, part if differs else None, differs=differs)
+    return Value(_aval(var), _aval(small), value, part if differs else None, differs=differs)
 
 
-def _results(made: Made, there: JaxprEqn, operands: Sequence[Both]) -> list[Both]:
+def _results(made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
     """The results of an op, not yet computed. What is linear in a gradient is one."""
     is_gradient = made.is_backward and any(each.is_gradient for each in operands)
     pulls = max((each.pulls for each in operands), default=0)
     avals = ((_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True))
-    ends = [Both(*each, made=made) for each in avals]
+    ends = [Value(*each, made=made) for each in avals]
     for end in ends if is_gradient else ():
         end.is_gradient, end.pulls = bool(jnp.issubdtype(end.aval.dtype, jnp.inexact)), pulls
     return ends
@@ -410,13 +410,13 @@ def _in_loop(jaxpr: Jaxpr, given: Sequence[bool], consts: int, carried: int) -> 
         flags[consts : consts + carried] = grown
 
 
-def _is_sum(operands: Sequence[Both]) -> bool:
+def _is_sum(operands: Sequence[Value]) -> bool:
     """Whether gradients without a batch are added, of which micro-batches have some."""
     own = [each.terms is not None or (each.whole is None and each.mapped) for each in operands]
     return any(own) and all(each.is_gradient and not each.batch for each in operands)
 
 
-def _is_same(eqn: JaxprEqn, there: JaxprEqn, operands: Sequence[Both]) -> bool:
+def _is_same(eqn: JaxprEqn, there: JaxprEqn, operands: Sequence[Value]) -> bool:
     """Whether an op is the same for the whole batch and for a micro-batch. One that holds programs is not compared."""
     pairs = zip((*eqn.invars, *eqn.outvars), (*there.invars, *there.outvars), strict=True)
     if any(_aval(one).shape != _aval(other).shape for one, other in pairs):
@@ -436,7 +436,7 @@ def _check_alike(one: Jaxpr, other: Jaxpr, trips: int) -> None:
     differs = next((a for a, b in pairs if a.primitive is not b.primitive or _literals(a) != _literals(b)), None)
     if differs is None and len(one.eqns) == len(other.eqns):
         return
-    made = Made(differs or (one if len(one.eqns) > len(other.eqns) else other).eqns[-1], NO_SCOPE, NO_SCOPE)
+    made = Site(differs or (one if len(one.eqns) > len(other.eqns) else other).eqns[-1], NO_SCOPE, NO_SCOPE)
     helps = ["take micro-batches of another size", "or leave `each` out: `loops=` allows the exact program"]
     raise Error(f"one of {trips} micro-batches has other ops than the whole batch, from {made} on", helps=helps)
 
@@ -459,7 +459,7 @@ def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
     return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
 
 
-def _evaluated(eqn: JaxprEqn, values: Sequence[object], made: Made) -> list[Array]:
+def _evaluated(eqn: JaxprEqn, values: Sequence[object], made: Site) -> list[Array]:
     """The results of one equation."""
     given = [var.val if isinstance(var, Literal) else value for var, value in zip(eqn.invars, values, strict=True)]
     # Any: JAX's primitives have no types.
@@ -469,6 +469,6 @@ def _evaluated(eqn: JaxprEqn, values: Sequence[object], made: Made) -> list[Arra
     return found if primitive.multiple_results else [found]
 
 
-def _turned(form: Both, rows: Array) -> Array:
+def _turned(form: Value, rows: Array) -> Array:
     """Rows of values in parts, as values in parts of rows, and back."""
     return jnp.swapaxes(rows, 0, 1) if form.whole is None and form.mapped else rows

@@ -68,7 +68,7 @@ class Traced:
     jaxpr: ClosedJaxpr
     annotations: tuple[Annotation, ...]
     """What the program says about layouts: first of its arguments, then of other values, in program order."""
-    apart: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     """If this is another program than the function, what sees one micro-batch at a time; one line each."""
 
     @property
@@ -153,7 +153,7 @@ class Traced:
             (*((kept[value], said) for value, said in self.annotations if value in kept), *importer.annotations),
         )
         foreign, consts = tuple(importer.foreign.values), _unwrapped(importer.frame.arrays)
-        return replace(made, arg_names=arg_names, consts=consts, foreign=foreign, jaxpr=closed, apart=both.said)
+        return replace(made, arg_names=arg_names, consts=consts, foreign=foreign, jaxpr=closed, changes=both.changes)
 
     def flatten(self, args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None) -> list[Array]:
         """The leaves of a call's arguments in the program's form, without `consts`.
@@ -181,7 +181,7 @@ class Traced:
         return jax.core.eval_jaxpr(self.jaxpr.jaxpr, consts, *leaves[:count])
 
     def as_traced(self, *args: object, **kwargs: object) -> object:
-        """The program on the user's arguments, as JAX traced it: another one than the function, if some of it is `apart`."""
+        """The program on the user's arguments, as JAX traced it: another one than the function, if there are `changes`."""
         bound, _ = self.function.bind(args, kwargs)
         run = jax.jit(partial(jax.core.eval_jaxpr, self.jaxpr.jaxpr, self.jaxpr.consts))
         return tree.tree_unflatten(self.out_tree, run(*tree.tree_leaves(tuple(bound.arguments.values()))))

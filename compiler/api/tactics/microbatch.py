@@ -118,9 +118,9 @@ class Microbatch(Strategy):
     def by_each(self, plan: Plan, placed: Plan) -> list[str]:
         """The help that names the scopes of all folds, if they are in some."""
         scopes = [scope_of(placed, made_by(placed, move.value)) for move in chain(placed, self.loop(plan))]
-        if as_patterns(self.each) or not all(scopes):
+        if not all(scopes):
             return []
         parts = [scope.rpartition("/") for scope in scopes]
-        named = {f"{'**/' if around else ''}{re.sub(_NUMBER, '*', last)}" for around, _, last in parts}
+        named = {*as_patterns(self.each)} | {f"{'**/' if around else ''}{re.sub(_NUMBER, '*', last)}" for around, _, last in parts}
         text = step(f"Microbatch({self.m or self.parts(plan)}, each={sorted(named)!r})")
         return [f"or let these scopes see one micro-batch at a time, which is another program: {text}"]
