@@ -270,22 +270,36 @@ def groups_as_lists() -> AbstractContextManager[object]:
 
 
 @contextmanager
-def beginning_gradients(begun: Callable[[Array], Array]) -> Generator[None]:
-    """A context in which what is given to be pulled back, by `jax.grad` and `jax.vjp`, goes through a function first.
+def marking_gradients(given: Callable[[Array], Array], made: Callable[[Array], Array]) -> Generator[None]:
+    """A context in which gradients go through functions: those given to `jax.grad` and `jax.vjp` to be pulled back, and those
+    that a derivative by hand, a `jax.custom_vjp`, returns.
 
     What `jax.jit` has traced outside of it is traced again.
     """
-    pullback = _VJP.__call__
+    pullback, apply = _VJP.__call__, jax.custom_vjp.__call__
 
-    def call(self: object, given: object, *more: object) -> object:
-        return pullback(self, tree.tree_map(begun, given), *more)
+    def pulled(self: object, gradients: object, *more: object) -> object:
+        return pullback(self, tree.tree_map(given, gradients), *more)
 
-    _VJP.__call__ = call
+    # Any: JAX's class has no types.
+    def applied(self: Any, *args: object, **kwargs: object) -> object:
+        backward = self.bwd
+
+        def marked(*each: object) -> object:
+            return tree.tree_map(made, backward(*each))
+
+        self.bwd = marked
+        try:
+            return apply(self, *args, **kwargs)
+        finally:
+            self.bwd = backward
+
+    _VJP.__call__, jax.custom_vjp.__call__ = pulled, applied
     try:
         with _traced_apart("gradients"):
             yield
     finally:
-        _VJP.__call__ = pullback
+        _VJP.__call__, jax.custom_vjp.__call__ = pullback, apply
 
 
 def varying_axes(aval: ShapedArray) -> frozenset[str]:

@@ -4,7 +4,7 @@ The function is traced twice: for the whole batch, and for one micro-batch. Valu
 in the scopes are taken from the second one, and mapped over the micro-batches; all others from the first. Where a value goes
 from one to the other, its batch is split, or put together. What has no batch is the same for all micro-batches where it
 enters the scopes, and their mean where it leaves them. Of gradients it is the transpose: an equal share enters, a sum leaves. A
-gradient is what depends on what JAX is given to pull back, which is marked.
+gradient is what depends on what JAX is given to pull back, or on what a derivative by hand returns: these are marked.
 
     batch_norm(x), x: f32[32, 8]   -->   reshape(vmap(batch_norm of f32[8, 8])(reshape(x, (4, 8, 8))), (32, 8))
 """
@@ -43,8 +43,8 @@ _CALLS = frozenset({"jit", "closed_call", "core_call", "custom_jvp_call", "custo
 """The calls whose programs take the places of their ops."""
 SPLIT = "micro_batches"
 """The scope of what splits a batch into micro-batches, or puts it together."""
-MARK = "partita: a gradient begins"
-"""The name of what JAX pulls back, where it begins to."""
+GIVEN, MADE = "partita: a gradient to pull back", "partita: a gradient by hand"
+"""The names of the gradients that JAX is given, and that a derivative by hand makes."""
 NO_SCOPE: NameStack = source_info_util.NameStack()
 
 
@@ -182,8 +182,10 @@ class MicroBatched:
     def op(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of an op: of the whole program, of a micro-batch, or of the ops within it, if some are in the scopes."""
         eqn = made.eqn
-        if eqn.primitive.name == "name" and eqn.params["name"] == MARK:
+        if (mark := _mark(eqn)) == GIVEN:
             return [replace(operands[0], made=made, is_gradient=True, pulls=operands[0].pulls + 1)]
+        if mark == MADE:
+            return [self.by_hand(made, operands[0])]
         if eqn.primitive.name == "add_any" and _is_sum(operands):
             return [self.sum(made, there, operands)]
         if self.accepts("/".join(made.path.parts)):
@@ -204,6 +206,14 @@ class MicroBatched:
         for end, value in zip(ends, _evaluated(made.eqn, [self.whole(each, made) for each in operands], made), strict=True):
             end.whole = value
         return ends
+
+    def by_hand(self, made: Site, value: Value) -> Value:
+        """What a derivative by hand returns is a gradient, also if it is a constant; in the scopes, that of a micro-batch."""
+        if value.is_gradient:
+            return value
+        is_inside = self.accepts("/".join(made.path.parts))
+        forms = {"part": self.part(value, made), "whole": None} if is_inside else {}
+        return replace(value, made=made, is_gradient=True, pulls=made.pulls, mapped=is_inside and value.mapped, **forms)
 
     def holds(self, jaxpr: Jaxpr, around: NameStack) -> bool:
         """Whether a program has an op in the scopes."""
@@ -394,8 +404,7 @@ def _gradients(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
     """Which results of the body of a loop are gradients, given which arguments are."""
     found = {var for var, flag in zip(jaxpr.invars, given, strict=True) if flag}
     for eqn in jaxpr.eqns:
-        is_mark = eqn.primitive.name == "name" and eqn.params["name"] == MARK
-        if is_mark or any(not isinstance(each, Literal) and each in found for each in eqn.invars):
+        if _mark(eqn) or any(not isinstance(each, Literal) and each in found for each in eqn.invars):
             found |= {var for var in eqn.outvars if jnp.issubdtype(_aval(var).dtype, jnp.inexact)}
     return [not isinstance(each, Literal) and each in found for each in jaxpr.outvars]
 
@@ -449,10 +458,25 @@ def _aval(var: Var | Literal) -> ShapedArray:
     return cast(ShapedArray, var.aval)
 
 
-def marked(gradient: Array) -> Array:
+def to_pull_back(gradient: Array) -> Array:
     """What JAX is given to pull back, by its name."""
+    return _named(gradient, GIVEN)
+
+
+def by_hand(gradient: Array) -> Array:
+    """What a derivative by hand returns, by its name."""
+    return _named(gradient, MADE)
+
+
+def _named(gradient: Array, name: str) -> Array:
     is_inexact = jnp.issubdtype(jax.typeof(gradient).dtype, jnp.inexact)
-    return ad_checkpoint.checkpoint_name(gradient, MARK) if is_inexact else gradient
+    return ad_checkpoint.checkpoint_name(gradient, name) if is_inexact else gradient
+
+
+def _mark(eqn: JaxprEqn) -> str:
+    """The name of a gradient that the op marks; empty for another op."""
+    name = eqn.params["name"] if eqn.primitive.name == "name" else ""
+    return name if name in (GIVEN, MADE) else ""
 
 
 def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:

@@ -401,6 +401,34 @@ def pulled_back_by_hand(w, x, by: By = whole):
     return jnp.mean(z**2) + jnp.sum(pull((2 * z, 3 * mean))[0] * 0.0), pull((2 * z, 3 * mean))[0]
 
 
+@jax.custom_vjp
+def with_gradient(h, loss):
+    return h
+
+
+with_gradient.defvjp(lambda h, loss: (h, ()), lambda _, given: (given, jnp.float32(0.01)))
+
+
+def a_constant_gradient(w, x, by: By = whole):
+    """A derivative by hand that gives a loss a constant gradient, outside of the scope."""
+
+    def inside(x):
+        with jax.named_scope("s"):
+            z = x @ w - jnp.mean(x @ w, 0)[None]
+            return z, jnp.sum(jnp.mean(jax.nn.softmax(z), 0) ** 2)
+
+    return jnp.mean((with_gradient(*by(inside, x)) - 1) ** 2)
+
+
+def a_constant_gradient_inside(w, x, by: By = whole):
+    def inside(x):
+        with jax.named_scope("s"):
+            z = x @ w - jnp.mean(x @ w, 0)[None]
+            return with_gradient(z, jnp.sum(jnp.mean(jax.nn.softmax(z), 0) ** 2))
+
+    return jnp.mean((by(inside, x) - 1) ** 2)
+
+
 def stacked_means(w, x, by: By = whole):
     def layer(x, _):
         def inside(x):
@@ -414,10 +442,18 @@ def stacked_means(w, x, by: By = whole):
     return jnp.mean(x**3) + jnp.sum(means**2)
 
 
-BY_HAND: tuple[Any, ...] = (read_in_and_out, of_its_own_length, recomputed, turned_outside, stacked_means)
+SCOPED: tuple[Any, ...] = (
+    read_in_and_out,
+    of_its_own_length,
+    recomputed,
+    turned_outside,
+    stacked_means,
+    a_constant_gradient,
+    a_constant_gradient_inside,
+)
 
 
-@pytest.mark.parametrize("fn", BY_HAND)
+@pytest.mark.parametrize("fn", SCOPED)
 def test_gradients_are_those_of_a_loop_over_the_scopes(fn: Any) -> None:
     plan = pt.plan(jax.value_and_grad(fn), pt.Mesh(), W[0], X).apply(pt.Microbatch(4, each="s", inputs="x", loops=9))
     same(plan.compile()(W[0], X), jax.value_and_grad(partial(fn, by=one_by_one))(W[0], X))

@@ -121,6 +121,7 @@ class Microbatch(Strategy):
         if not all(scopes):
             return []
         parts = [scope.rpartition("/") for scope in scopes]
-        named = {*as_patterns(self.each)} | {f"{'**/' if around else ''}{re.sub(_NUMBER, '*', last)}" for around, _, last in parts}
-        text = step(f"Microbatch({self.m or self.parts(plan)}, each={sorted(named)!r})")
+        named = {f"{'**/' if around else ''}{re.sub(_NUMBER, '*', last)}" for around, _, last in parts}
+        every = sorted({*as_patterns(self.each), *named})
+        text = step(f"Microbatch({self.m or self.parts(plan)}, each={every!r})")
         return [f"or let these scopes see one micro-batch at a time, which is another program: {text}"]
