@@ -67,7 +67,7 @@ PIECES: Sequence[Piece] = crossed, product, rolled, shifted, looked_up, of_both,
 @st.composite
 def plans(draw: st.DrawFn) -> pt.Plan:
     """Pieces of a program, or the gradient of their sum. Each is of an array and another one, or of what earlier ones made."""
-    count = draw(st.integers(2, 5))
+    count = draw(st.integers(2, 4))
     others = st.integers(0, 1)
     pieces = [(draw(st.sampled_from(PIECES)), at, (at + draw(others)) % count, draw(st.booleans())) for at in range(count)]
     is_trained = draw(st.booleans())
