@@ -26,7 +26,6 @@ jnp: Any = import_module("jax.numpy")
 lax: Any = import_module("jax.lax")
 tree: Any = import_module("jax.tree_util")
 ad: Any = import_module("jax.interpreters.ad")
-ad_checkpoint: Any = import_module("jax.ad_checkpoint")
 batching: Any = import_module("jax.interpreters.batching")
 mlir: Any = import_module("jax.interpreters.mlir")
 layout: Any = import_module("jax.experimental.layout")
@@ -269,24 +268,28 @@ def groups_as_lists() -> AbstractContextManager[object]:
     return nullcontext() if _mesh_axes_groups is None else _mesh_axes_groups(False)
 
 
+GIVEN, MADE = "partita: a gradient to pull back", "partita: a gradient by hand"
+"""The marks of the gradients that JAX is given to pull back, and of those that a derivative by hand makes."""
+
+
 @contextmanager
-def marking_gradients(given: Callable[[Array], Array], made: Callable[[Array], Array]) -> Generator[None]:
-    """A context in which gradients go through functions: those given to `jax.grad` and `jax.vjp` to be pulled back, and those
-    that a derivative by hand, a `jax.custom_vjp`, returns.
+def marking_gradients() -> Generator[None]:
+    """A context in which gradients are marked: those given to `jax.grad` and `jax.vjp` to be pulled back, and those that a
+    derivative by hand, a `jax.custom_vjp`, returns.
 
     What `jax.jit` has traced outside of it is traced again.
     """
     pullback, apply = _VJP.__call__, jax.custom_vjp.__call__
 
     def pulled(self: object, gradients: object, *more: object) -> object:
-        return pullback(self, tree.tree_map(given, gradients), *more)
+        return pullback(self, _marked(gradients, GIVEN), *more)
 
     # Any: JAX's class has no types.
     def applied(self: Any, *args: object, **kwargs: object) -> object:
         backward = self.bwd
 
         def marked(*each: object) -> object:
-            return tree.tree_map(made, backward(*each))
+            return _marked(backward(*each), MADE)
 
         self.bwd = marked
         try:
@@ -300,6 +303,19 @@ def marking_gradients(given: Callable[[Array], Array], made: Callable[[Array], A
             yield
     finally:
         _VJP.__call__, jax.custom_vjp.__call__ = pullback, apply
+
+
+def gradient_mark(eqn: JaxprEqn) -> str:
+    """The mark of a gradient that an equation is; empty for another one."""
+    name = eqn.params["name"] if eqn.primitive.name == "name" else ""
+    return name if name in (GIVEN, MADE) else ""
+
+
+def _marked(gradients: object, name: str) -> object:
+    def marked(leaf: object) -> object:
+        return _checkpoint_name(leaf, name) if jnp.issubdtype(jax.typeof(leaf).dtype, jnp.inexact) else leaf
+
+    return tree.tree_map(marked, gradients)
 
 
 def varying_axes(aval: ShapedArray) -> frozenset[str]:
@@ -318,6 +334,7 @@ def platform() -> str:
     return jax.default_backend() if device is None else device.platform
 
 
+_checkpoint_name: Any = import_module("jax.ad_checkpoint").checkpoint_name
 _VJP: Any = import_module("jax._src.api").VJP
 _traced_apart: Any = jax.make_user_context("")
 _mesh_axes_groups: Any = getattr(import_module("jax._src.config"), "use_rgv3", None)

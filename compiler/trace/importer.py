@@ -29,7 +29,7 @@ from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.self_defining import DERIVED, derive
 from ..inputs.lines import Origin
-from ..jax_private import called_program, dce_jaxpr, jaxprs_in_params, with_counts
+from ..jax_private import called_program, dce_jaxpr, gradient_mark, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check_equation, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -323,6 +323,8 @@ _PSEUDO = BORDERS | {"constant", "whole"}
 
 def _plain(step: EquationStep) -> Values:
     """An equation by the recipe of its signature."""
+    if gradient_mark(step.eqn):
+        return step.operands
     to, eqn, params = step.to, step.eqn, step.eqn.params
     signature = (eqn.primitive, eqn.ctx, *params, *params.values(), *(atom.aval for atom in eqn.invars))
     if ids := step.positions():

@@ -26,9 +26,11 @@ from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..inputs.lines import Origin, ScopePath, at_line, scope_path, source_line_of
 from ..jax_private import (
+    GIVEN,
+    MADE,
     NameStack,
-    ad_checkpoint,
     called_program,
+    gradient_mark,
     jax,
     jaxprs_in_params,
     jnp,
@@ -39,12 +41,13 @@ from ..jax_private import (
 )
 from ..ops.prng_keys import aval_text, is_key
 
-_CALLS = frozenset({"jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"})
+_CALLS = frozenset(
+    """call closed_call composite compute_on custom_jvp_call custom_vjp_call custom_vmap_call fused_call jit partitioned remat2
+    xla_metadata_call""".split()
+)
 """The calls whose programs take the places of their ops."""
 SPLIT = "micro_batches"
 """The scope of what splits a batch into micro-batches, or puts it together."""
-GIVEN, MADE = "partita: a gradient to pull back", "partita: a gradient by hand"
-"""The names of the gradients that JAX is given, and that a derivative by hand makes."""
 NO_SCOPE: NameStack = source_info_util.NameStack()
 
 
@@ -182,7 +185,7 @@ class MicroBatched:
     def op(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of an op: of the whole program, of a micro-batch, or of the ops within it, if some are in the scopes."""
         eqn = made.eqn
-        if (mark := _mark(eqn)) == GIVEN:
+        if (mark := gradient_mark(eqn)) == GIVEN:
             return [replace(operands[0], made=made, is_gradient=True, pulls=operands[0].pulls + 1)]
         if mark == MADE:
             return [self.by_hand(made, operands[0])]
@@ -227,7 +230,8 @@ class MicroBatched:
     def call(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of a call. What a rematerialised one reads is behind a barrier, as it is in the program."""
         eqn = made.eqn
-        if eqn.params.get("differentiated") and eqn.params["prevent_cse"]:
+        prevent = eqn.params.get("differentiated") and eqn.params["prevent_cse"]
+        if prevent is True or (prevent and any(prevent)):
             operands = [self.settled(each) for each in operands]
             with made.here:
                 behind = lax.optimization_barrier([each.array for each in operands])
@@ -404,7 +408,7 @@ def _gradients(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
     """Which results of the body of a loop are gradients, given which arguments are."""
     found = {var for var, flag in zip(jaxpr.invars, given, strict=True) if flag}
     for eqn in jaxpr.eqns:
-        if _mark(eqn) or any(not isinstance(each, Literal) and each in found for each in eqn.invars):
+        if gradient_mark(eqn) or any(not isinstance(each, Literal) and each in found for each in eqn.invars):
             found |= {var for var in eqn.outvars if jnp.issubdtype(_aval(var).dtype, jnp.inexact)}
     return [not isinstance(each, Literal) and each in found for each in jaxpr.outvars]
 
@@ -456,27 +460,6 @@ def _literals(eqn: JaxprEqn) -> list[bool]:
 
 def _aval(var: Var | Literal) -> ShapedArray:
     return cast(ShapedArray, var.aval)
-
-
-def to_pull_back(gradient: Array) -> Array:
-    """What JAX is given to pull back, by its name."""
-    return _named(gradient, GIVEN)
-
-
-def by_hand(gradient: Array) -> Array:
-    """What a derivative by hand returns, by its name."""
-    return _named(gradient, MADE)
-
-
-def _named(gradient: Array, name: str) -> Array:
-    is_inexact = jnp.issubdtype(jax.typeof(gradient).dtype, jnp.inexact)
-    return ad_checkpoint.checkpoint_name(gradient, name) if is_inexact else gradient
-
-
-def _mark(eqn: JaxprEqn) -> str:
-    """The name of a gradient that the op marks; empty for another op."""
-    name = eqn.params["name"] if eqn.primitive.name == "name" else ""
-    return name if name in (GIVEN, MADE) else ""
 
 
 def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:

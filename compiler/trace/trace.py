@@ -35,7 +35,7 @@ from ..jax_private import PyTreeDef, Tracer, jax, lax, marking_gradients, ordere
 from ..ops.prng_keys import aval_text, implementation, is_key, is_void, unwrap, wrap
 from .annotations import Annotation, of_arguments
 from .importer import Importer, imported
-from .micro_batched import MicroBatched, by_hand, to_pull_back
+from .micro_batched import MicroBatched
 from .mutable_references import check_references, with_effect, without_references
 from .mutated_arguments import Given, captured, kept
 from .value_names import former, leaving, tags
@@ -138,7 +138,7 @@ class Traced:
         both = MicroBatched(trips, sorted(extents, reverse=True), accepts)
         with without_collector():
             named, what = dict(zip(self.arguments, arguments, strict=True)), f"one of {trips} micro-batches"
-            with marking_gradients(to_pull_back, by_hand):
+            with marking_gradients():
                 whole, _ = _closed(self.function, named, self.static, self.in_tree, self.in_avals)
                 part, _ = _closed(self.function, named, self.static, self.in_tree, smaller, what)
             closed = _jaxpr(self.function, both.evaluated(whole, part), self.in_tree, self.in_avals)

@@ -464,6 +464,17 @@ def test_a_gradient_that_is_pulled_back_by_hand() -> None:
     same(plan.compile()(W[0], X), pulled_back_by_hand(W[0], X, one_by_one))
 
 
+def test_marks_of_gradients_leave_nothing_in_the_program() -> None:
+    def fn(w, x):
+        h = jax.jit(lambda w, x: with_gradient(x @ w, jnp.mean(w)))(w, x)
+        h = lax.scan(lambda h, _: (with_gradient(jnp.tanh(h), jnp.mean(h)), None), h, None, length=2)[0]
+        with jax.named_scope("s"):
+            return jnp.mean((h - jnp.mean(h, 0)[None]) ** 2)
+
+    plan = pt.plan(jax.grad(fn), pt.Mesh(), W[0], X).apply(pt.Microbatch(4, each="s", inputs="x"))
+    assert "partita" not in str(plan.source.traced.module) and not plan.source.traced.tags
+
+
 def test_a_value_goes_from_scope_to_scope_in_parts() -> None:
     def fn(w, x, between=lambda g: g):
         with jax.named_scope("s"):
