@@ -529,6 +529,13 @@ def test_one_micro_batch_is_the_program() -> None:
     same(plan.compile()(W, X, Y), step(normed, W, X, Y))
 
 
+def test_few_examples_over_many_devices_are_refused_with_a_number_that_fits() -> None:
+    plan = pt.plan(partial(step, normed), pt.Mesh(data=4), W, X, Y).apply(pt.DataParallel("data", inputs=("x", "y")))
+    with pytest.raises(pt.Error, match=r"has 2 examples, which do not divide over `data` \(4 devices\)") as refused:
+        plan.apply(pt.Microbatch(16, each="bn*", inputs=("x", "y")))
+    assert list(refused.value.helps) == ["at most 8 micro-batches: pt.Microbatch(8)"]
+
+
 def tagged(ws, x, y):
     with jax.named_scope("bn"):
         z = pt.tag(x @ ws[0], "z")

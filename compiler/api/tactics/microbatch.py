@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
+from ....dialects.ranges.algebra import Loop
+from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import batch_in_parts
 from ...answers.loops import why_ended
 from ...cost.loops import chain, main_loops
@@ -70,8 +73,12 @@ class Microbatch(Strategy):
     def claims(self, plan: Plan) -> Iterator[Seed]:
         loop = self.loop(plan)
         for seed in of_batch(having(plan, [loop]), inputs_of(plan, self.inputs, "Microbatch"), self.dim, [loop]):
-            # The micro-batches of another program are the same on any mesh.
-            yield replace(seed, block=1) if as_patterns(self.each) else seed
+            if as_patterns(self.each) and seed.dim is not None:
+                # The micro-batches of another program are the same on any mesh.
+                seed = replace(seed, block=1)
+                if problem := few_examples(plan, seed.value, seed.dim, self.m or self.parts(plan)):
+                    raise problem
+            yield seed
 
     def loop(self, plan: Plan) -> str:
         """The loop: `micro:8`."""
@@ -125,3 +132,17 @@ class Microbatch(Strategy):
         every = sorted({*as_patterns(self.each), *named})
         text = step(f"Microbatch({self.m or self.parts(plan)}, each={every!r})")
         return [f"or let these scopes see one micro-batch at a time, which is another program: {text}"]
+
+
+def few_examples(plan: Plan, value: ValueId, dim: int, trips: int) -> Error | None:
+    """The error if the examples of a micro-batch do not divide over the devices that have the batch; else None."""
+    own, (extent, name) = plan.table.on_dim(value, dim), (plan.source.shape(value)[dim], plan.source.addresses.names[value])
+    axes = {factor.axis: factor.axis.size for factor in own if not isinstance(factor.axis, Loop)}
+    devices = prod(axes.values())
+    if extent % (trips * devices) == 0:
+        return None
+    on = ", ".join(f"`{axis}`" for axis in axes)
+    most = max(count for count in range(1, trips + 1) if extent % (count * devices) == 0) if extent % devices == 0 else 0
+    helps = [f"at most {most} micro-batches: {step(f'Microbatch({most})')}"] if most > 1 else ["take fewer micro-batches"]
+    title = f"a micro-batch of `{name}` has {extent // trips} examples, which do not divide over {on} ({devices} devices)"
+    return Error(title, helps=helps)
