@@ -74,10 +74,10 @@ class Microbatch(Strategy):
         loop = self.loop(plan)
         for seed in of_batch(having(plan, [loop]), inputs_of(plan, self.inputs, "Microbatch"), self.dim, [loop]):
             if as_patterns(self.each) and seed.dim is not None:
-                # The micro-batches of another program are the same on any mesh.
-                seed = replace(seed, block=1)
                 if problem := few_examples(plan, seed.value, seed.dim, self.m or self.parts(plan)):
                     raise problem
+                # The micro-batches of another program are the same on any mesh.
+                seed = replace(seed, block=1)
             yield seed
 
     def loop(self, plan: Plan) -> str:
