@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from typing import Never, cast, overload
@@ -195,6 +195,11 @@ class Mesh(Interned, Mapping[str, int]):
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
         return _mesh(axes, self.slow, self.devices, self.chip, self.trips)
+
+    def with_parts(self, places: Iterable[Place]) -> Mesh:
+        """The same devices, with the axes split whose sub-axes are among these places; itself if there are none."""
+        split = {each.name: each.split for each in places if isinstance(each, SubAxis) and each.axis in self.places}
+        return self.refine(**split) if split else self
 
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:

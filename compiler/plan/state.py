@@ -16,7 +16,7 @@ from typing import Never, Self, TypeVar, cast
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ...dialects.ranges.algebra import Place, SubAxis
+from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.decide import Decisions, decide
 from ...rewrites.decide.in_memory import within_memory
 from ...rewrites.decide.placements import Unreduced
@@ -184,10 +184,9 @@ class State:
     def decided(self) -> Self:
         """The plan as it runs: its mesh and table have the sub-axes into which its decisions split axes."""
         table = self.decisions.placements.table
-        split = {part.name: part.split for part in table.axes if isinstance(part, SubAxis) and part.axis in self.mesh.places}
-        if not split:
+        if (mesh := self.mesh.with_parts(table.axes)) is self.mesh:
             return self
-        made = replace(self, mesh=self.mesh.refine(**split), table=table)
+        made = replace(self, mesh=mesh, table=table)
         vars(made)["decisions"] = self.decisions
         return made
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from ...dialects.definitions.requirement_terms import Held, Merging, Selection
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Axis, Loop, Place, SubAxis
+from ...dialects.ranges.algebra import Axis, Loop, Place, Product, SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled
 from ..program.program import Node, NodeId, Program, Signature, ValueId
 from ..redistribute.kinds.merge import pays
@@ -77,11 +77,14 @@ class AxisTable:
         """
 
         def split(claim: Claim | None) -> Claim | None:
-            if claim is None:
-                return None
-            return claim._replace(factor=Factor(whole.place, claim.factor.stride, claim.factor.halo).spread(minor))
+            return None if claim is None else of_part(claim, whole.place, minor)
 
         return AxisTable(whole, [*map(split, self.nodes)], [*map(split, self.values)], self.points)
+
+
+def of_part(claim: Claim, part: Place | Product, minor: int) -> Claim:
+    """The claim of a sub-axis whose neighbouring devices are `minor` devices of the axis apart."""
+    return claim._replace(factor=Factor(part, claim.factor.stride, claim.factor.halo).spread(minor))
 
 
 class Weight(NamedTuple):
@@ -189,19 +192,23 @@ class Table:
 
     def refined(self, split: Mapping[Place, Sequence[Place]]) -> Table:
         """The same placements with sub-axes instead of the axes in `split`; what was blocked along those is dropped."""
-        made = replace(self, axes={}, blocked={}, conflicts={}, closed=dict(self.closed), reconciled={}, too_wide={})
+        made, minors = (
+            replace(self, axes={}, blocked={}, conflicts={}, closed=dict(self.closed), reconciled={}, too_wide={}),
+            dict[Place, int](),
+        )
         for axis, table in self.axes.items():
             minor = axis.size
             for part in split.get(axis, (axis,)):
-                minor //= part.size
+                minors[part] = minor = minor // part.size
                 if part is axis:
                     made.axes[part] = table
                 elif part.size > 1:
                     made.axes[part] = table.part(Factor(part, 0), minor)
         made.blocked |= {key: each for key, each in self.blocked.items() if each.axis not in split}
         for (node, value, axis), each in self.reconciled.items():
-            parts = [part for part in split.get(axis, (axis,)) if part in made.axes]
-            made.reconciled |= {(node, value, part): replace(each, axis=part) for part in parts}
+            for part in (part for part in split.get(axis, (axis,)) if part in made.axes):
+                claims = tuple((claim if part is axis else of_part(claim, part, minors[part]), at) for claim, at in each.claims)
+                made.reconciled[node, value, part] = replace(each, axis=part, claims=claims)
         made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis not in split}
         return made
 

@@ -44,7 +44,7 @@ def with_decisions(decisions: Decisions, mesh: Mesh, tactics: Iterable[str]) -> 
         node = program.nodes[number]
         notes.note(node.op, SumAttr(Carried(notes.ends.name(node), carry.pend, carry.once)))
     _note_moves(decisions, notes)
-    return notes.module(mesh, tactics)
+    return notes.module(mesh.with_parts(decisions.placements.table.axes), tactics)
 
 
 def _note_places(placements: Placements, notes: Notes) -> None:

@@ -47,6 +47,30 @@ def test_lowering_the_text_of_decisions_gives_the_spmd_of_examples(name: str) ->
     lowers_from_its_decisions(plan)
 
 
+def constrained_where_they_meet(x: Array, y: Array) -> Array:
+    return (pt.constrain(x * 2, "b, _") + pt.constrain(y * 3, "_, b")).reshape(2, 4, 8)
+
+
+def repeated_and_constrained(x: Array) -> Array:
+    h = jax.numpy.broadcast_to(x[None], (2, 4)).reshape(8)
+    return jax.numpy.sum(jax.numpy.tanh(pt.constrain(h, "b")))
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_decisions_on_sub_axes_are_read_back(split: bool) -> None:
+    given = np.ones((8, 8), np.float32)
+    plan: Plan = pt.plan(constrained_where_they_meet, pt.Mesh(b=4), given, given).apply(pt.Annotated())
+    lowers_from_its_decisions(plan.propagate("b", split=True) if split else plan)
+
+
+def test_decisions_that_split_an_axis_are_read_back() -> None:
+    plan = pt.plan(jax.grad(repeated_and_constrained), pt.Mesh(b=4), np.ones(4, np.float32)).apply(pt.Annotated())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(price, "START", 0.0)
+        lowers_from_its_decisions(plan)
+        assert str(plan.decided.mesh) == "b.0=2, b.1=2"
+
+
 def two_products(x: Array, w: Array, v: Array) -> Array:
     return x @ w + x @ v
 
