@@ -59,7 +59,7 @@ def repeated_and_constrained(x: Array) -> Array:
 @pytest.mark.parametrize("split", [True, False])
 def test_decisions_on_sub_axes_are_read_back(split: bool) -> None:
     given = np.ones((8, 8), np.float32)
-    plan: Plan = pt.plan(constrained_where_they_meet, pt.Mesh(b=4), given, given).apply(pt.Annotated())
+    plan: Any = pt.plan(constrained_where_they_meet, pt.Mesh(b=4), given, given).apply(pt.Annotated())
     lowers_from_its_decisions(plan.propagate("b", split=True) if split else plan)
 
 
