@@ -14,7 +14,7 @@ from ...dialects.ground.errors import Error
 from ...rewrites.program.program import ValueId
 from ..inputs.checks import patterns_of
 from ..inputs.lines import at_line
-from ..inputs.names import Patterns, accepting
+from ..inputs.names import Patterns
 from ..trace.micro_batched import SPLIT
 from .claims import Some, place, place_own
 from .named_laws import check_scopes
@@ -55,7 +55,7 @@ def in_micro_batches(plan: Some, inputs: Mapping[ValueId, int], trips: int, each
             helps = ["take a number of micro-batches that divides them; `padded=True` would be another program in each"]
             raise Error(f"the {extent} examples of `{name}` are not {trips} micro-batches of one size", helps=helps)
     dims = {numbers[value]: dim for value, dim in inputs.items()}
-    traced = source.root.in_micro_batches(dims, trips, accepting(patterns_of(each)))
+    traced = source.root.in_micro_batches(dims, trips, patterns_of(each))
     if not traced.changes:
         raise Error(
             f"nothing in {', '.join(f'`{glob}`' for glob in patterns_of(each))} reads the batch", helps=["leave `each` out"]

@@ -22,9 +22,9 @@ from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..inputs.lines import Origin, ScopePath, at_line, scope_path, source_line_of
+from ..inputs.names import accepting
 from ..jax_private import (
     GIVEN,
     MADE,
@@ -134,12 +134,16 @@ class MicroBatched:
     trips: int
     examples: Sequence[int]
     """The extents of the batch in the inputs, the largest first."""
-    accepts: Callable[[str], bool]
-    """Whether what is in these scopes sees one micro-batch."""
+    scopes: Sequence[str]
+    """The patterns of the scopes in which ops see one micro-batch."""
+    accepts: Callable[[str], bool] = field(init=False)
     mapped: int = 0
     """The number of ops that see one micro-batch."""
     means: list[Value] = field(default_factory=list[Value])
     """The values that are the mean of those of the micro-batches."""
+
+    def __post_init__(self) -> None:
+        self.accepts = accepting(self.scopes)
 
     # --- programs ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +161,8 @@ class MicroBatched:
     def changes(self) -> tuple[str, ...]:
         """What is another program than the function, one line each."""
         means = (f"the mean of {self.trips} micro-batches: {aval_text(each.aval)} of {each.made}" for each in self.means)
-        return (f"{counted(self.mapped, 'op')} see one micro-batch at a time", *dict.fromkeys(means)) if self.mapped else ()
+        scopes = ", ".join(f"`{each}`" for each in self.scopes)
+        return (f"what is in {scopes} sees one micro-batch at a time", *dict.fromkeys(means)) if self.mapped else ()
 
     def run(
         self, whole: ClosedJaxpr, part: ClosedJaxpr, given: Sequence[Value], outer: NameStack, around: NameStack

@@ -121,7 +121,7 @@ class Traced:
         vars(made)["successors"] = self.successors
         return made
 
-    def in_micro_batches(self, dims: Mapping[int, int], trips: int, accepts: Callable[[str], bool]) -> "Traced":
+    def in_micro_batches(self, dims: Mapping[int, int], trips: int, scopes: Sequence[str]) -> "Traced":
         """Another program: what is in some scopes sees one micro-batch at a time, as `micro_batched` says.
 
         `dims` has the dim of each argument that is the batch. Raises Error if the function cannot be traced for one
@@ -135,7 +135,7 @@ class Traced:
         ]
         arguments = cast("Sequence[object]", tree.tree_unflatten(self.in_tree, smaller))
         extents = {self.in_avals[number].shape[dim] for number, dim in dims.items()}
-        both = MicroBatched(trips, sorted(extents, reverse=True), accepts)
+        both = MicroBatched(trips, sorted(extents, reverse=True), scopes)
         with without_collector():
             named, what = dict(zip(self.arguments, arguments, strict=True)), f"one of {trips} micro-batches"
             with marking_gradients():

@@ -59,12 +59,13 @@ def repeated_and_constrained(x: Array) -> Array:
 @pytest.mark.parametrize("split", [True, False])
 def test_decisions_on_sub_axes_are_read_back(split: bool) -> None:
     given = np.ones((8, 8), np.float32)
-    plan = pt.plan(constrained_where_they_meet, pt.Mesh(b=4), given, given).apply(pt.Annotated())
+    plan: Any = pt.plan(constrained_where_they_meet, pt.Mesh(b=4), given, given).apply(pt.Annotated())
     lowers_from_its_decisions(plan.propagate("b", split=True) if split else plan)
 
 
 def test_decisions_that_split_an_axis_are_read_back() -> None:
-    plan: Any = pt.plan(jax.grad(repeated_and_constrained), pt.Mesh(b=4), np.ones(4, np.float32)).apply(pt.Annotated())
+    gradient: Callable[[Array], Array] = jax.grad(repeated_and_constrained)
+    plan = pt.plan(gradient, pt.Mesh(b=4), np.ones(4, np.float32)).apply(pt.Annotated())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(price, "START", 0.0)
         lowers_from_its_decisions(plan)
