@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -64,7 +64,7 @@ def test_decisions_on_sub_axes_are_read_back(split: bool) -> None:
 
 
 def test_decisions_that_split_an_axis_are_read_back() -> None:
-    gradient: Callable[[Array], Array] = jax.grad(repeated_and_constrained)
+    gradient = cast("Callable[[Array], Array]", jax.grad(repeated_and_constrained))
     plan = pt.plan(gradient, pt.Mesh(b=4), np.ones(4, np.float32)).apply(pt.Annotated())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(price, "START", 0.0)
