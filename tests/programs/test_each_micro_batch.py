@@ -506,9 +506,19 @@ def side_by_side(ws, x, y):
     return jnp.mean((jnp.prod(x.reshape(2, -1, 8), 0) - y) ** 2), ()
 
 
+def transposed(ws, x, y):
+    def product(w):
+        with jax.named_scope("bn"):
+            return x @ w
+
+    (back,) = jax.linear_transpose(product, ws[0])(y)
+    return jnp.mean(back**2), ()
+
+
 MORE_REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "gradients of gradients": (twice_backward, {"each": "bn"}, "pulls back a gradient of a gradient"),
     "several elements of an example": (side_by_side, {"each": "bn"}, "several elements of an example along dim 0"),
+    "a transposed function": (lambda ws, x, y: transposed(lax.stop_gradient(ws), x, y), {"each": "bn"}, "depends on nothing"),
     "no parts": (normed, {"each": "bn*", "m": 0}, "takes the number of parts or their size, got m=0"),
     "less than none": (normed, {"each": "bn*", "m": -2}, "takes the number of parts or their size, got m=-2"),
 }
