@@ -364,7 +364,7 @@ class MicroBatched:
             return jnp.sum(part, 0, dtype=dtype)
         if value.made is not None and value.made.is_backward:
             helps = ["take gradients by `jax.grad` or `jax.vjp`", "name a scope that also holds what reads it"]
-            title = f"{value.made}, transposed, leaves the scopes of `each`, and depends on nothing that JAX is given to pull back"
+            title = f"{value.made}, transposed, leaves the scopes of `each`, and depends on nothing that JAX pulls back"
             raise Error(title, notes=["so nothing tells whether it is a gradient, which is added up, or a mean"], helps=helps)
         self.means.append(value)
         return jnp.mean(part, 0, dtype=dtype)
