@@ -196,11 +196,6 @@ class Mesh(Interned, Mapping[str, int]):
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
         return _mesh(axes, self.slow, self.devices, self.chip, self.trips)
 
-    def with_parts(self, places: Iterable[Place]) -> Mesh:
-        """The same devices, with the axes split whose sub-axes are among these places; itself if there are none."""
-        split = {each.name: each.split for each in places if isinstance(each, SubAxis) and each.axis in self.places}
-        return self.refine(**split) if split else self
-
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
         """The sizes of the sub-axes that a refined mesh has for `name`, major to minor; empty if it has none."""
@@ -475,3 +470,9 @@ def _count(name: str, size: int) -> int:
     if not 0 < count < INTEGER_BOUND:
         raise Error(f"mesh axis `{name}` has size {shown(size)}", helps=["the size is the number of devices along it"])
     return count
+
+
+def with_parts(mesh: Mesh, places: Iterable[Place]) -> Mesh:
+    """The mesh with the axes split whose sub-axes are among these places; itself if there are none."""
+    split = {each.name: each.split for each in places if isinstance(each, SubAxis) and each.axis in mesh.places}
+    return mesh.refine(**split) if split else mesh

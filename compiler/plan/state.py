@@ -15,7 +15,7 @@ from typing import Never, Self, TypeVar, cast
 
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
+from ...dialects.mesh import Mesh, with_parts
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.decide import Decisions, decide
 from ...rewrites.decide.in_memory import within_memory
@@ -184,7 +184,7 @@ class State:
     def decided(self) -> Self:
         """The plan as it runs: its mesh and table have the sub-axes into which its decisions split axes."""
         table = self.decisions.placements.table
-        if (mesh := self.mesh.with_parts(table.axes)) is self.mesh:
+        if (mesh := with_parts(self.mesh, table.axes)) is self.mesh:
             return self
         made = replace(self, mesh=mesh, table=table)
         vars(made)["decisions"] = self.decisions

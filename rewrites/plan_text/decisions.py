@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
+from ...dialects.mesh import Mesh, with_parts
 from ...dialects.plan import Carried, Home, HomeAttr, MoveAttr, Moved, OpPlace, PlaceAttr, ReadAttr, Reading, SumAttr
 from ...dialects.ranges.algebra import nesting
 from ..decide.causes import causes_of, is_own
@@ -44,7 +44,7 @@ def with_decisions(decisions: Decisions, mesh: Mesh, tactics: Iterable[str]) -> 
         node = program.nodes[number]
         notes.note(node.op, SumAttr(Carried(notes.ends.name(node), carry.pend, carry.once)))
     _note_moves(decisions, notes)
-    return notes.module(mesh.with_parts(decisions.placements.table.axes), tactics)
+    return notes.module(with_parts(mesh, decisions.placements.table.axes), tactics)
 
 
 def _note_places(placements: Placements, notes: Notes) -> None:
