@@ -21,12 +21,13 @@ from ...rewrites.decide.in_trips import loops_of
 from ...rewrites.decide.propagate import propagate as carry
 from ...rewrites.decide.table import WHOLE, Claim, Table, claim_layout, next_factor
 from ...rewrites.program.breadth_first import reached
-from ...rewrites.program.program import Node, NodeId, Program, ValueId
+from ...rewrites.program.program import Node, NodeId, Program, Signatures, ValueId
 from ...rewrites.program.shard_maps import own_claims
 from ..gc_pause import without_collector
 from ..inputs.checks import Axes, axes_of, block_of, checked_axis, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.message_language import step
 from ..inputs.names import Patterns
+from ..trace.trace import Traced
 from .refusals import (
     Refused,
     already_claimed,
@@ -332,6 +333,12 @@ def wanted(plan: State, seeds: Sequence[Seed], text: str) -> Sequence[Seed]:
     if seeds and not found:
         raise claims_elsewhere(plan, seeds, text)
     return found
+
+
+def of_program(plan: Some, traced: Traced, mesh: Mesh, bound: Signatures | None = None) -> Some:
+    """A plan of another program of the same function, with that program's own claims alone."""
+    made = place_own(type(plan).start(traced, mesh, bound))
+    return replace(made, source=replace(made.source, root=plan.source.root))
 
 
 def place_own(plan: Some) -> Some:

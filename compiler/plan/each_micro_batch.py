@@ -6,7 +6,6 @@ batch_norm folds over x: f32[32, 8]   -->   over each of f32[4, 8, 8], and the t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -16,7 +15,7 @@ from ..inputs.checks import patterns_of
 from ..inputs.lines import at_line
 from ..inputs.names import Patterns
 from ..trace.micro_batched import SPLIT
-from .claims import Some, place, place_own
+from .claims import Some, of_program, place
 from .named_laws import check_scopes
 from .state import State
 
@@ -60,8 +59,7 @@ def in_micro_batches(plan: Some, inputs: Mapping[ValueId, int], trips: int, each
         raise Error(
             f"nothing in {', '.join(f'`{glob}`' for glob in patterns_of(each))} reads the batch", helps=["leave `each` out"]
         )
-    made = place_own(type(plan).start(traced, source.mesh))
-    made = replace(made, source=replace(made.source, root=source.root))
+    made = of_program(plan, traced, source.mesh)
     for number, action in enumerate(plan.actions[plan.own :], plan.own):
         _check_action(plan, made, number)
         made = cast(Some, cast("Callable[[State], State]", action.redo)(made))

@@ -14,7 +14,7 @@ from typing import cast
 
 from ...dialects.ground.errors import Error
 from ...rewrites.decide.table import Table
-from .claims import Some, place_own
+from .claims import Some, of_program, place_own
 from .state import State
 
 
@@ -62,7 +62,7 @@ def without_tactics(plan: Some) -> Some:
     """The plan of the program as it was traced, with only the program's own claims."""
     source = plan.source
     if source.root is not source.traced:
-        return place_own(type(plan).start(source.root, source.mesh))
+        return of_program(plan, source.root, source.mesh)
     return place_own(replace(plan, mesh=source.mesh, table=Table(source.program), actions=(), labels={}))
 
 

@@ -19,7 +19,7 @@ from ..inputs.checks import patterns_of
 from ..inputs.lines import SourceLines
 from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
-from .claims import Some, place_own
+from .claims import Some, of_program
 from .derived_plans import Kin, placed_as
 from .named_laws import check_names, law_line, law_of, made_by, scope_of, untagged, value_name
 from .state import Action, State
@@ -87,8 +87,7 @@ def carried(plan: Some, draft: Draft) -> Some:
     origins = {op: known[old] for op, old in draft.origins.items() if old in known}
     annotations = tuple((draft.values[value], said) for value, said in traced.annotations if value in draft.values)
     written = traced.rewritten(module, SourceLines(origins), annotations)
-    made = place_own(type(plan).start(written, plan.mesh, program.bound()))
-    made = replace(made, source=replace(made.source, root=plan.source.root))
+    made = of_program(plan, written, plan.mesh, program.bound())
     numbers = made.source.program.numbers
     to = {number: numbers[new] for old, number in program.numbers.items() if (new := draft.values.get(old)) is not None}
     made.table.each_trip |= {to[value] for value in plan.table.each_trip if value in to}

@@ -101,13 +101,16 @@ class Value:
     mapped: bool = False
     """Whether `part` has a leading dim for the micro-batches. Otherwise all have the same."""
     made: Site | None = None
-    is_gradient: bool = False
     pulls: int = 0
-    """How often a gradient is given to be pulled back: again in a derivative by hand that calls `jax.vjp`."""
+    """How often a gradient is given to be pulled back: again in a derivative by hand that calls `jax.vjp`. 0 for others."""
     differs: bool = False
     """Whether it is a constant of which a micro-batch has another one, as the number of examples."""
     terms: tuple[Array | None, Array] | None = None
     """If it is a gradient without a batch that is a sum: the term from outside of the scopes, and that of each micro-batch."""
+
+    @property
+    def is_gradient(self) -> bool:
+        return self.pulls > 0
 
     @property
     def batch(self) -> list[int]:
@@ -191,7 +194,7 @@ class MicroBatched:
         """The results of an op: of the whole program, of a micro-batch, or of the ops within it, if some are in the scopes."""
         eqn = made.eqn
         if (mark := gradient_mark(eqn)) == GIVEN:
-            return [replace(operands[0], made=made, is_gradient=True, pulls=operands[0].pulls + 1)]
+            return [replace(operands[0], made=made, pulls=operands[0].pulls + 1)]
         if mark == MADE:
             return [self.by_hand(made, operands[0])]
         if eqn.primitive.name == "add_any" and _is_sum(operands):
@@ -221,7 +224,7 @@ class MicroBatched:
             return value
         is_inside = self.accepts("/".join(made.path.parts))
         forms = {"part": self.part(value, made), "whole": None} if is_inside else {}
-        return replace(value, made=made, is_gradient=True, pulls=made.pulls, mapped=is_inside and value.mapped, **forms)
+        return replace(value, made=made, pulls=max(made.pulls, 1), mapped=is_inside and value.mapped, **forms)
 
     def holds(self, jaxpr: Jaxpr, around: NameStack) -> bool:
         """Whether a program has an op in the scopes."""
@@ -254,7 +257,7 @@ class MicroBatched:
 
         def body(carry: Sequence[Array], row: Sequence[Array]) -> tuple[list[Array], list[Array]]:
             every = zip(inner, carry, flags, strict=False)
-            now = [Value(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
+            now = [Value(*each, value, made=made, pulls=pulls if flag else 0) for each, value, flag in every]
             there = zip(rows, row, inner[carried:], strict=True)
             mine = [replace(each.on(value), aval=aval, part_aval=small) for each, value, (aval, small) in there]
             # Copies, so that what is traced in the body is not kept for what is outside of it.
@@ -269,7 +272,7 @@ class MicroBatched:
             stacks = [_turned(each, stack) for each, stack in zip(forms, stacks, strict=True)]
         avals = [(_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True)]
         every = zip(avals, carry, flags, strict=False)
-        last = [Value(*each, value, made=made, is_gradient=flag, pulls=pulls) for each, value, flag in every]
+        last = [Value(*each, value, made=made, pulls=pulls if flag else 0) for each, value, flag in every]
         every = zip(forms, stacks, avals[carried:], strict=True)
         return [*last, *(replace(form.on(each), aval=aval, part_aval=small) for form, each, (aval, small) in every)]
 
@@ -330,7 +333,7 @@ class MicroBatched:
 
     def settled(self, value: Value) -> Value:
         """The value in one form: a sum of gradients becomes one array."""
-        if value.terms is not None and value.whole is None:
+        if value.terms is not None:
             self.whole(value)
         return value
 
@@ -377,13 +380,11 @@ class MicroBatched:
         to lie so, and its gradient leaves as it came. Of others that leave, nothing tells.
         """
         batch, whole, part = value.batch, value.aval.shape, value.part_aval.shape
-        made = "an argument" if value.made is None else f"made by {value.made}"
-        notes = [f"it is {made}, and {'a result' if reader is None else f'read by {reader}'}"]
         if len(batch) != 1 or whole[batch[0]] != self.trips * part[batch[0]]:
             raise Error(
                 f"a value of `each`, {aval_text(value.aval)}, is not {self.trips} micro-batches along one dim: "
                 f"one of them has {aval_text(value.part_aval)}",
-                notes=notes,
+                notes=[_said(value, reader)],
                 helps=["name a scope that holds all that makes and reads it"],
             )
         (dim,), extent = batch, whole[batch[0]]
@@ -391,10 +392,16 @@ class MicroBatched:
             raise Error(
                 f"{aval_text(value.aval)} leaves the scopes of `each` with several elements of an example along dim {dim}, "
                 "and nothing tells in which order",
-                notes=notes,
+                notes=[_said(value, reader)],
                 helps=["name a scope that also holds the reshape to one element for each example"],
             )
         return dim, next((extent // each for each in self.examples if extent % each == 0), extent // self.trips)
+
+
+def _said(value: Value, reader: Site | None) -> str:
+    """What makes a value, and what reads it."""
+    made = "an argument" if value.made is None else f"made by {value.made}"
+    return f"it is {made}, and {'a result' if reader is None else f'read by {reader}'}"
 
 
 def _constant(var: Var | Literal, small: Var | Literal, value: Array, part: Array) -> Value:
@@ -404,13 +411,9 @@ def _constant(var: Var | Literal, small: Var | Literal, value: Array, part: Arra
 
 def _results(made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
     """The results of an op, not yet computed. What is linear in a gradient is one."""
-    is_gradient = made.is_backward and any(each.is_gradient for each in operands)
-    pulls = max((each.pulls for each in operands), default=0)
+    pulls = max((each.pulls for each in operands), default=0) if made.is_backward else 0
     avals = ((_aval(var), _aval(small)) for var, small in zip(made.eqn.outvars, there.outvars, strict=True))
-    ends = [Value(*each, made=made) for each in avals]
-    for end in ends if is_gradient else ():
-        end.is_gradient, end.pulls = bool(jnp.issubdtype(end.aval.dtype, jnp.inexact)), pulls
-    return ends
+    return [Value(*each, made=made, pulls=pulls if jnp.issubdtype(each[0].dtype, jnp.inexact) else 0) for each in avals]
 
 
 def _gradients(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:

@@ -117,14 +117,12 @@ class AroundLoops:
 
     def _entering(self, layout: Layout) -> Iterator[Step]:
         """The steps from the layout without its loops, except on dims that stay, to the layout itself."""
-        now, windows, across = self._without(layout), dict(self._windows(layout)), self._across(layout)
+        now, windows = self._without(layout), dict(self._windows(layout))
         for dim, one in windows.items():
             then = changed(now, dim, one.parts)
             yield Halo.between(now, then, dim, 0)
             now = then
-        for dim, factor in sorted(layout.factors, key=lambda each: isinstance(each[1].place, Loop)):
-            if dim in windows or dim in self.kept or not (isinstance(factor.place, Loop) or dim in across):
-                continue
+        for dim, factor in (each for each in self._entered(layout) if each[0] not in windows):
             if now.padded_shape[dim] != (whole := layout.padded_shape[dim]):
                 grown = Layout.of([whole if at == dim else n for at, n in enumerate(now.global_shape)], now.factors)
                 yield Pad(before=now, after=grown)
@@ -138,23 +136,20 @@ class AroundLoops:
 
     def _without(self, layout: Layout) -> Layout:
         """The layout without its loops, except on dims that stay."""
-        across = self._across(layout)
-        kept = (
-            (dim, each)
-            for dim, each in layout.factors
-            if dim in self.kept or not (isinstance(each.place, Loop) or dim in across)
-        )
-        return Layout.of(layout.global_shape, kept)
+        entered = self._entered(layout)
+        return Layout.of(layout.global_shape, [each for each in layout.factors if each not in entered])
 
-    def _across(self, layout: Layout) -> frozenset[int]:
-        """The dims whose axes divide only what is padded for a loop: they are entered, and left, as the loops are."""
-        return frozenset(
-            dim
-            for dim in range(layout.rank)
-            if dim not in self.kept
-            and _is_padded(layout, dim)
-            and not fit(layout.global_shape[dim], [each for each in layout.at(dim) if not isinstance(each.place, Loop)])
-        )
+    def _entered(self, layout: Layout) -> list[tuple[int, Factor]]:
+        """The factors that are entered and left, except on dims that stay: those on loops.
+
+        Before them, those on axes that divide only what is padded for a loop.
+        """
+        loops = [(dim, each) for dim, each in layout.factors if dim not in self.kept and isinstance(each.place, Loop)]
+        axes = [(dim, each) for dim, each in layout.factors if not isinstance(each.place, Loop)]
+        padded = {dim for dim, _ in loops if _is_padded(layout, dim)}
+        extents = layout.global_shape
+        across = {dim for dim in padded if not fit(extents[dim], [each for at, each in axes if at == dim])}
+        return [*(each for each in axes if each[0] in across), *loops]
 
     @property
     def over_axes(self) -> tuple[Layout, Layout]:

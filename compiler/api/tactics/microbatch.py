@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from ....dialects.ground.amounts import counted
 from ....dialects.ground.errors import Error
 from ....dialects.ranges.algebra import Loop
+from ....rewrites.decide.decide import Move
 from ....rewrites.program.program import ValueId
 from ...advice.tactic_checks import batch_in_parts
 from ...answers.loops import why_ended
@@ -59,12 +60,11 @@ class Microbatch(Strategy):
     each: Patterns = ()
 
     def __call__(self, plan: Plan) -> Plan:
-        parts = self.parts(plan) if self.size > 0 and self.m == 0 else self.m
         self.loop(plan)
-        if as_patterns(self.each) and parts > 1:
+        if as_patterns(self.each) and (count := self.count(plan)) > 1:
             found = inputs_of(self.restricted(plan), self.inputs, "Microbatch")
             dims = {value: plan.dim_of(value, self.dim, name) for name, value in found.items()}
-            plan = in_micro_batches(plan, dims, parts, self.each)
+            plan = in_micro_batches(plan, dims, count, self.each)
         return super().__call__(plan)
 
     def split(self, plan: Plan) -> Plan:
@@ -74,7 +74,7 @@ class Microbatch(Strategy):
         loop = self.loop(plan)
         for seed in of_batch(having(plan, [loop]), inputs_of(plan, self.inputs, "Microbatch"), self.dim, [loop]):
             if as_patterns(self.each) and seed.dim is not None:
-                if problem := few_examples(plan, seed.value, seed.dim, self.m or self.parts(plan)):
+                if problem := few_examples(plan, seed.value, seed.dim, self.count(plan)):
                     raise problem
                 # The micro-batches of another program are the same on any mesh.
                 seed = replace(seed, block=1)
@@ -85,7 +85,11 @@ class Microbatch(Strategy):
         if (self.m > 0) is (self.size > 0) or min(self.m, self.size) < 0:
             helps = [f"{step('Microbatch(8)')} makes 8 parts, {step('Microbatch(size=64)')} parts of 64 examples"]
             raise Error(f"`Microbatch` takes the number of parts or their size, got m={self.m}, size={self.size}", helps=helps)
-        return f"{self.name}:{self.m or self.parts(plan)}"
+        return f"{self.name}:{self.count(plan)}"
+
+    def count(self, plan: Plan) -> int:
+        """The number of parts."""
+        return self.m or self.parts(plan)
 
     def parts(self, plan: Plan) -> int:
         """The number of parts that have `size` examples."""
@@ -117,20 +121,20 @@ class Microbatch(Strategy):
             f"`Microbatch` would run {found} loops one after another over the batch, and takes at most {self.loops}",
             notes=[*folds[:MOST_FOLDS], *more],
             helps=[
-                f"allow as many, which is exact: {step(f'Microbatch({self.m or self.parts(plan)}, loops={found})')}",
-                *self.by_each(plan, placed),
+                f"allow as many, which is exact: {step(f'Microbatch({self.count(plan)}, loops={found})')}",
+                *self.by_each(plan, placed, ends),
             ],
         )
 
-    def by_each(self, plan: Plan, placed: Plan) -> list[str]:
+    def by_each(self, plan: Plan, placed: Plan, ends: Sequence[Move]) -> list[str]:
         """The help that names the scopes of all folds, if they are in some."""
-        scopes = [scope_of(placed, made_by(placed, move.value)) for move in chain(placed, self.loop(plan))]
+        scopes = [scope_of(placed, made_by(placed, move.value)) for move in ends]
         if not all(scopes):
             return []
         parts = [scope.rpartition("/") for scope in scopes]
         named = {f"{'**/' if around else ''}{re.sub(_NUMBER, '*', last)}" for around, _, last in parts}
         every = sorted({*as_patterns(self.each), *named})
-        text = step(f"Microbatch({self.m or self.parts(plan)}, each={every!r})")
+        text = step(f"Microbatch({self.count(plan)}, each={every!r})")
         return [f"or let these scopes see one micro-batch at a time, which is another program: {text}"]
 
 
