@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from operator import is_not
 from typing import cast
 
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -65,6 +66,11 @@ def _places(op: Operation) -> tuple[Place, ...]:
 @cache
 def _names_places(kind: type[Operation]) -> bool:
     return issubclass(kind, spmd.Collective | Coordinate)
+
+
+@cache
+def _is_barrier(kind: type[Operation]) -> bool:
+    return issubclass(kind, BARRIERS)
 
 
 @cache
@@ -125,19 +131,22 @@ class Cut:
 
     def read(self, op: Operation) -> None:
         """Adds an op: to what runs in trips, or outside of them."""
-        operands = [self.value(each) for each in op.operands]
-        varies = [each in self.varying for each in operands]
-        over = self.loop in _places(op)
-        if over and not _is_row(type(op)):
+        operands = [self.value(each) for each in op.operands] if self.alias else list[Value](op.operands)
+        places, varying = _places(op), self.varying
+        varies = [each in varying for each in operands]
+        inside = any(varies) or self.loop in places
+        if self.loop in places and not _is_row(type(op)):
             self.across(cast(spmd.Collective, op), operands[0])
-        elif isinstance(op, BARRIERS):
+        elif _is_barrier(type(op)):
             self.barrier(op, operands, [varied or self.held(op, at) for at, varied in enumerate(varies)])
-        else:
-            inside = any(varies) or self.begins_in_trips(op) or any(self.loop in _places(each) for each in op.walk())
-            if isinstance(op, RegionOp) and inside and self.opens(op):
-                self.opened(op, operands, varies)
+        elif op.regions:
+            inside = inside or any(self.loop in _places(each) for each in op.walk())
+            if inside and self.opens(cast(RegionOp, op)):
+                self.opened(cast(RegionOp, op), operands, varies)
             else:
                 self.add(op, operands, op.results, inside)
+        else:
+            self.add(op, operands, op.results, inside or bool(places) and self.begins_in_trips(op))
 
     def opens(self, op: RegionOp) -> bool:
         """Whether the loop runs within the regions of an op: one has to end there, or the op is an outer loop."""
@@ -171,7 +180,7 @@ class Cut:
     def held(self, op: Operation, at: int) -> bool:
         """Whether a barrier keeps an operand in the trips: it waits for the number of the trip, or its result does so next."""
         after = (use.operation for use in op.results[at].uses)
-        return self.begins(op) or any(isinstance(each, BARRIERS) and self.begins(each) for each in after)
+        return self.begins(op) or any(_is_barrier(type(each)) and self.begins(each) for each in after)
 
     def begins(self, op: Operation) -> bool:
         """Whether an op waits for the number of the trip, or of one of another loop."""
@@ -184,7 +193,7 @@ class Cut:
             return False
         waiting = [use.operation for use in op.out.uses]
         given = (self.value(each) for other in waiting for each in other.operands if each is not op.out)
-        return all(isinstance(each, BARRIERS) for each in waiting) and any(each in self.varying for each in given)
+        return all(_is_barrier(type(each)) for each in waiting) and any(each in self.varying for each in given)
 
     def opened(self, op: RegionOp, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """An op in whose regions a loop ends: it runs outside of the loop, on stacks, and the loop in its regions."""
@@ -293,10 +302,19 @@ class _Writer:
             elif isinstance(op, spmd.PermuteOp) and self.loop in op.axes:
                 results = [permuted(self.emit, op, operands[0])]
             else:
-                made = copied(op, operands)
-                self.block.add_op(made)
-                results = made.results
+                results = self.put(op, operands, self.block)
         self.env.update(zip(item.makes, results, strict=True))
+
+    def put(self, op: Operation, operands: Sequence[SSAValue], block: Block) -> Sequence[SSAValue]:
+        """Puts an op into a block, the op itself the first time. Returns its results."""
+        if op.parent is not self.cut.block or op.regions or _is_barrier(type(op)):
+            op = copied(op, operands)
+        else:
+            op.detach()
+            if any(map(is_not, operands, op.operands)):
+                op.operands = operands
+        block.add_op(op)
+        return op.results
 
     def run(self, loop: int) -> None:
         """Writes one loop."""
@@ -359,10 +377,12 @@ class _Trip:
         loop, op = self.around.loop, item.op
         if loop in _places(op):
             results: Sequence[SSAValue] = [in_trip(self.emit, op, operands, loop, self.number)]
-        else:
-            made = with_number(op, operands, loop, self.number) if isinstance(op, RegionOp) else copied(op, operands)
+        elif op.regions:
+            made = with_number(cast(RegionOp, op), operands, loop, self.number)
             self.block.add_op(made)
             results = made.results
+        else:
+            results = self.around.put(op, operands, self.block)
         self.env.update(zip(item.makes, results, strict=True))
 
     def scan(self, folds: Sequence[Fold], stores: Sequence[SSAValue]) -> tuple[dict[Running, SSAValue], *tuple[SSAValue, ...]]:
@@ -481,7 +501,7 @@ def stacked_type(type: ArrayType, trips: int) -> ArrayType:
 
 def copied(op: Operation, operands: Sequence[SSAValue]) -> Operation:
     """The op on other operands."""
-    if isinstance(op, BARRIERS):
+    if _is_barrier(type(op)):
         return again(op, operands, [each.type for each in operands])
     if not op.regions:
         return again(op, operands, op.result_types)

@@ -165,10 +165,11 @@ class Schedule:
 
     def _repeat(self, item: Item) -> None:
         """An op in trips runs in each loop that needs it, unless the first of them stores it for the others."""
-        read = {value: self._uses.get(value, set()) for value in item.makes}
-        for value in (value for value in read if value in self.stored):
+        uses, stored = self._uses, self.stored
+        read = {value: uses[value] for value in item.makes if value in uses}
+        for value in read.keys() & stored.keys() if stored else ():
             # Later loops read what is stored in any case.
-            read[value] = {loop for loop in read[value] if loop >= self.stored[value]}
+            read[value] = {loop for loop in read[value] if loop >= stored[value]}
         loops = set[int]().union(*read.values())
         if len(loops) > 1 and isinstance(item, RunOp) and not item.fixed:
             self.again[item] = frozenset(loops)
