@@ -105,7 +105,9 @@ class Source:
     @cached_property
     def inputs(self) -> Inputs:
         """The arguments that may lead with the batch."""
-        return guessed_inputs(self.program, self.classes, self.addresses.arguments, self.traced.successors, self.keys)
+        arguments = {name: value for name, value in self.addresses.arguments.items() if value not in self.keys}
+        given = frozenset(self.program.arguments[: len(self.traced.in_avals)])
+        return guessed_inputs(self.program, self.classes, arguments, self.traced.successors, given)
 
     @property
     def batches(self) -> frozenset[int]:
