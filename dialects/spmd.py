@@ -30,7 +30,7 @@ from .ground.dtypes import Array
 from .ground.monoids import MONOID_NAMES
 from .op_text import ArrayOp, KeywordProperty, array_types
 from .program_text import TextAttr, take_match
-from .ranges.algebra import Place
+from .ranges.algebra import Loop, Place
 from .types import ArrayType, AxesAttr
 
 Properties: TypeAlias = Mapping[str, Attribute]
@@ -290,6 +290,27 @@ class PermuteOp(Collective):
 
 
 @irdl_op_definition
+class ExscanOp(Collective):
+    """Folds the operands of the trips before this one, or of those behind it: `spmd.exscan add %x backwards 0 over (t:4)`.
+
+    The first trip gets the monoid's unit. Constraint: it runs over one loop; over axes, the parts are gathered and scanned.
+    """
+
+    name = "spmd.exscan"
+    monoid = prop_def(StringAttr)
+    backwards = prop_def(IntAttr)
+    FIRST: ClassVar = _FOLD
+    WORDS: ClassVar = (KeywordProperty("backwards", _read_number, "backwards"), _OVER)
+
+    @classmethod
+    def result(cls, array: ArrayType, group: int, properties: Properties) -> ArrayType:
+        (*others, place) = cast(AxesAttr, properties["over"]).data
+        if others or not isinstance(place, Loop):
+            raise VerifyException(f"`{cls.name}` runs over one loop")
+        return array
+
+
+@irdl_op_definition
 class SliceOp(Blocked):
     """Keeps this device's blocks of a replicated dim: the inverse of all_gather, without communication.
 
@@ -347,6 +368,6 @@ class BarrierOp(Barrier):
 
 SPMD = Dialect(
     "spmd",
-    [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, SliceOp, PickOp, CoordinateOp, BarrierOp],
+    [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, ExscanOp, SliceOp, PickOp, CoordinateOp, BarrierOp],
     [PairsAttr, RowsAttr],
 )

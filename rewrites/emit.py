@@ -32,6 +32,12 @@ EXACT = ("bool", "int", "uint")
 """Prefixes of the names of dtypes that have only one zero."""
 
 
+_AS_OP = {"pick": "add"}
+"""Monoids -> the op that folds two arrays, if it has another name."""
+_ON_BOOL = {"max": "or", "min": "and", "pick": "or"}
+"""The same for booleans."""
+
+
 def type_at(value: SSAValue) -> ArrayType:
     """The array type of a local value."""
     return cast(ArrayType, value.type)
@@ -75,6 +81,16 @@ class Emitter:
         dtype, shape = types[-1].dtype, max((each.shape for each in types), key=len)
         ins = [self.spread(self.number(each, dtype) if isinstance(each, int) else each, shape) for each in operands]
         return self.make(kind, ins, "bool" if kind in COMPARES else dtype, shape)
+
+    def folded(self, monoid: str, x: SSAValue, y: SSAValue) -> SSAValue:
+        """The fold of two arrays."""
+        if monoid != "logaddexp":
+            return self.apply(_ON_BOOL.get(monoid, monoid) if type_at(x).dtype == "bool" else _AS_OP.get(monoid, monoid), x, y)
+        # max(x, y) + log1p(exp(-|x - y|)); for two equal infinities their sum.
+        apply = self.apply
+        largest, gap = apply("max", x, y), apply("sub", x, y)
+        rest = apply("log1p", apply("exp", apply("neg", apply("abs", gap))))
+        return apply("select_n", apply("ne", gap, gap), apply("add", largest, rest), apply("add", x, y))
 
     def number(self, value: int, dtype: str) -> SSAValue:
         plain: Literal = value

@@ -25,6 +25,7 @@ from ...rewrites.lower.loop_schedule import Crossing, flops_of
 from ...rewrites.lower.materialise import Writer
 from ...rewrites.lower.to_spmd import Local
 from ...rewrites.program.program import NO_VALUE, Node, ValueId
+from ...rewrites.redistribute.steps import Step
 from ..gc_pause import without_collector
 from ..plan.lowering import decided
 from ..plan.state import State
@@ -179,15 +180,20 @@ def _are_several(plan: State) -> bool:
 
 
 def chain(plan: State, loop: str) -> list[Move]:
-    """The folds and stacks that end a loop: later trips read them, or the body of a loop of the program needs them."""
+    """The folds and stacks that end a loop: later trips read them or join scans of blocks, or the program's own loop needs them."""
     program, (place,) = plan.source.program, plan.mesh.named(loop)
-    placed = plan.decisions.placements.nodes
-
-    def ends(move: Move) -> bool:
-        return any(step.communicates and step.axes == (place,) for step in move.path.steps)
+    placed, moves = plan.decisions.placements.nodes, plan.decisions.moves
+    order = 1 if any(step.order > 0 for move in moves for step in _over(move, place)) else -1
 
     def is_read(move: Move) -> bool:
+        if move.region or any(each.scans for each in move.pending):
+            return True
         readers = (node for value in program.downstream([move.value], lambda _: True) for node in program.readers(value))
         return any(factor.axis is place for node in readers for _, factor in placed[node.number].placement)
 
-    return [move for move in plan.decisions.moves if ends(move) and (move.region or is_read(move))]
+    ends = (move for move in moves if any(move.region or step.order != order for step in _over(move, place)))
+    return [move for move in ends if is_read(move)]
+
+
+def _over(move: Move, place: Place) -> Iterator[Step]:
+    return (step for step in move.path.steps if step.communicates and step.axes == (place,))

@@ -188,7 +188,7 @@ class _Ranges(Walk[LocalArray]):
             if isinstance(step, Fold):
                 pending = [axis for axis in pending if axis not in step.axes]
             entered = step.axes if isinstance(step, EachTrip) else step.loops
-            of_trips = step.is_in_time and step.communicates
+            of_trips = step.is_in_time and step.communicates and not step.order
             form = step.kind if not of_trips else "carry" if isinstance(step, Fold) else "stack"
             start, made = made, self.array(move.value, step.after, form, (*pending, *entered))
             its = SLICE if not step.communicates else STORES_READS._replace(at_once=of_trips)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from operator import is_not
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -29,9 +29,9 @@ from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import Loop, Place, in_time, nesting
 from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, again, type_at
-from .loop_schedule import Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
-from .rescaled_sums import Relative, Rescaled, Running, Unscaled, waiting_for_none
-from .trip_ops import LAST, accumulated, arranged, begin_fold, in_trip, permuted
+from .loop_schedule import Carried, Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
+from .rescaled_sums import Relative, Rescaled, Unscaled, waiting_for_none
+from .trip_ops import LAST, accumulated, arranged, begin_fold, direction, in_trip, permuted, scanned
 
 LESS = 20
 """Sums do not wait for other folds where that leaves less than 19 parts of 20 to do."""
@@ -146,7 +146,7 @@ class Cut:
             else:
                 self.add(op, operands, op.results, inside)
         else:
-            self.add(op, operands, op.results, inside or bool(places) and self.begins_in_trips(op))
+            self.add(op, operands, op.results, inside or (bool(places) and self.begins_in_trips(op)))
 
     def opens(self, op: RegionOp) -> bool:
         """Whether the loop runs within the regions of an op: one has to end there, or the op is an outer loop."""
@@ -160,10 +160,20 @@ class Cut:
                 self.fold(op.monoid.data, operand, op.results[0])
             case spmd.AllGatherOp() if len(op.axes) == 1:
                 self.add(op, [self.stack(operand)], op.results, inside=False)
-            case spmd.PermuteOp() if len(op.axes) == 1:
+            case spmd.ExscanOp() | spmd.PermuteOp() if (way := direction(op, self.loop)) and way == self.direction:
+                monoid = op.monoid.data if isinstance(op, spmd.ExscanOp) else LAST
+                self.items.append(Carried(reads=[operand], makes=op.results, monoid=monoid))
+                self.varying.update(op.results)
+            case spmd.ExscanOp() | spmd.PermuteOp() if len(op.axes) == 1:
                 self.add(op, [self.stack(operand)], [self.comes_as_stack(op.results[0])], inside=False)
             case _:
                 raise NotImplementedError(f"`{op.name}` over loop `{self.loop}` and other places")
+
+    @cached_property
+    def direction(self) -> int:
+        """The order of the trips, 1 or -1: forwards, if anything goes on from a trip to the one behind it."""
+        ways = {direction(op, self.loop) for op in self.block.ops if self.loop in _places(op)}
+        return 1 if 1 in ways or -1 not in ways else -1
 
     def barrier(self, op: Operation, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """A barrier in a trip orders what the trip has. What is computed before the loop does not wait for it."""
@@ -301,6 +311,8 @@ class _Writer:
                 results = [arranged(self.emit, op, operands[0])]
             elif isinstance(op, spmd.PermuteOp) and self.loop in op.axes:
                 results = [permuted(self.emit, op, operands[0])]
+            elif isinstance(op, spmd.ExscanOp) and self.loop in op.axes:
+                results = [scanned(self.emit, op, operands[0])]
             else:
                 results = self.put(op, operands, self.block)
         self.env.update(zip(item.makes, results, strict=True))
@@ -333,15 +345,15 @@ class _Writer:
         trip = _Trip(self, [self.env[each] for each in consts], stacks, numbers)
         trip.env |= dict(zip(consts, trip.consts, strict=True)) | dict(zip(rows, trip.rows, strict=True))
         for item in inside:
-            if isinstance(item, Running):
+            if isinstance(item, Carried):
                 trip.go_on(item)
             elif item.inside:
                 trip.run(cast(RunOp, item))
-        maxima, *done = trip.scan(folds, [trip.env[each] for each in stores])
+        carried, *done = trip.scan(folds, [trip.env[each] for each in stores])
         for item, total in zip(folds, done, strict=False):
             self.env[item.makes[0]] = total
             if isinstance(item, Rescaled):
-                reached = item.running.reference(self.emit, maxima[item.running])
+                reached = item.running.reference(self.emit, carried[item.running])
                 self.env[Relative(item.makes[0], item.running.makes[0])] = reached
             else:
                 self.env[item.makes[0]] = self.emit.cast(total, type_at(trip.env[item.reads[0]]).dtype)
@@ -359,17 +371,17 @@ class _Trip:
         self.consts = self.block.args[: len(consts)]
         *self.rows, self.number = self.block.args[len(consts) :]
         self.env: dict[Value, SSAValue] = {}
-        self.maxima: dict[Running, _Maximum] = {}
+        self.carried: dict[Carried, _Carry] = {}
 
-    def go_on(self, item: Running) -> None:
-        """Writes the maximum of the trips so far, in place of that of all."""
+    def go_on(self, item: Carried) -> None:
+        """Writes what goes on from trip to trip, and what this trip has of it."""
         part = self.env[item.reads[0]]
-        start = begin_fold(self.around.emit, "max", part)
-        carry = self.block.insert_arg(start.type, len(self.consts) + len(self.maxima))
-        total = accumulated(self.emit, "max", carry, part)
+        start = begin_fold(self.around.emit, item.monoid, part)
+        carry = self.block.insert_arg(start.type, len(self.consts) + len(self.carried))
+        total = accumulated(self.emit, item.monoid, carry, part)
         before, after = (item.reference(self.emit, each) for each in (carry, total))
-        self.maxima[item] = _Maximum(start, total, before, after)
-        self.env[item.makes[0]] = item.shaped(self.emit, after)
+        self.carried[item] = _Carry(start, total, before, after)
+        self.env[item.makes[0]] = item.shown(self.emit, before, after, type_at(part))
 
     def run(self, item: RunOp) -> None:
         """Writes an op of a trip."""
@@ -385,32 +397,32 @@ class _Trip:
             results = self.around.put(op, operands, self.block)
         self.env.update(zip(item.makes, results, strict=True))
 
-    def scan(self, folds: Sequence[Fold], stores: Sequence[SSAValue]) -> tuple[dict[Running, SSAValue], *tuple[SSAValue, ...]]:
-        """Ends the body, and writes the loop. Returns the maxima, then the folds, then the stacks."""
+    def scan(self, folds: Sequence[Fold], stores: Sequence[SSAValue]) -> tuple[dict[Carried, SSAValue], *tuple[SSAValue, ...]]:
+        """Ends the body, and writes the loop. Returns what went on from trip to trip, then the folds, then the stacks."""
         consts, stacks, numbers = self.outer
-        maxima = [*self.maxima.values()]
-        starts, totals = [each.start for each in maxima], [each.total for each in maxima]
+        carried = [*self.carried.values()]
+        starts, totals = [each.start for each in carried], [each.total for each in carried]
         for fold in folds:
             part = self.env[fold.reads[0]]
             starts.append(begin_fold(self.around.emit, fold.monoid, part))
             carry: SSAValue = self.block.insert_arg(starts[-1].type, len(consts) + len(totals))
             if isinstance(fold, Rescaled):
-                reached = self.maxima[fold.running]
-                carry = fold.rescaled(self.emit, carry, reached.before, reached.after)
+                maximum = self.carried[fold.running]
+                carry = fold.rescaled(self.emit, carry, maximum.before, maximum.after)
             totals.append(accumulated(self.emit, fold.monoid, carry, part))
         self.block.add_op(YieldOp([*totals, *stores]))
         types = [type_at(each) for each in totals]
         types += [stacked_type(type_at(each), self.around.loop.size) for each in stores]
         loop, counts = self.around.loop, {"num_carry": len(starts), "num_consts": len(consts)}
-        params = ParamsAttr.of(length=loop.size, loop=str(loop), **counts, reverse=False, unroll=1)
+        reverse = bool(self.carried) and self.around.cut.direction < 0
+        params = ParamsAttr.of(length=loop.size, loop=str(loop), **counts, reverse=reverse, unroll=1)
         op = ScanOp.of([*consts, *starts, *stacks, numbers], types, params, [Region(self.block)])
         self.around.block.add_op(op)
-        return dict(zip(self.maxima, op.results, strict=False)), *op.results[len(maxima) :]
+        return dict(zip(self.carried, op.results, strict=False)), *op.results[len(carried) :]
 
 
-@dataclass(frozen=True, slots=True)
-class _Maximum:
-    """A maximum that goes on from trip to trip: before all, after this trip, and what it was before and after it."""
+class _Carry(NamedTuple):
+    """What goes on from trip to trip: before all of them, and after this one; and as it is used, before and after this one."""
 
     start: SSAValue
     total: SSAValue

@@ -64,7 +64,7 @@ def _steps(local: SSAValue, type: ArrayType, wanted: ArrayType, block: Block, wa
 
     if scans:
         across = Across(local, whole, scans[0], block)
-        local = across.finish(walk(across.steps(), across.total(), block))
+        local = across.finish(walk(across.steps, across.total(), block))
     folds, sums = (tuple(each for each in sums if each.is_gathered is gathered) for gathered in (True, False))
     if folds:
         local = fold_parts(local, whole, folds, block, walk)

@@ -22,7 +22,8 @@ from ...dialects.definitions.flops import flops
 from ...dialects.lax import CondOp, LaxOp, ScanOp
 from ...dialects.op_text import array_types
 from ...dialects.ranges.algebra import Loop
-from ..emit import type_at
+from ...dialects.types import ArrayType
+from ..emit import Emitter, type_at
 
 FLOPS_PER_BYTE = 200
 """The flops in the time in which a chip reads a byte of its memory: 155 on a v3, 243 on a v5e, 295 on an H100."""
@@ -65,6 +66,22 @@ class Fold(Item):
 @dataclass(eq=False, slots=True)
 class Stack(Item):
     """Stores what each trip has of a value."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Carried(Item):
+    """What goes on from trip to trip: each reads its part, and has the fold of those of the trips before it."""
+
+    inside: bool = True
+    monoid: str
+
+    def reference(self, emit: Emitter, value: SSAValue) -> SSAValue:
+        """The carry in the form in which it is used."""
+        return value
+
+    def shown(self, emit: Emitter, before: SSAValue, after: SSAValue, type: ArrayType) -> SSAValue:
+        """What a trip has of the carry before it and after it."""
+        return emit.cast(before, type.dtype)
 
 
 @dataclass(frozen=True, slots=True)

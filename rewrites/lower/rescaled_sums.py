@@ -27,7 +27,7 @@ from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ..decide.linearity import linear_in
 from ..emit import Emitter, again, type_at
-from .loop_schedule import Fold, Item, RunOp, Stack, Value
+from .loop_schedule import Carried, Fold, Item, RunOp, Stack, Value
 
 OF_SUMS = ("exp", "exp2")
 """The functions of a sum that are the product of those of its terms."""
@@ -66,10 +66,10 @@ class Scale(NamedTuple):
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Running(Item):
-    """What the trips so far have of a maximum, in place of the maximum itself. It reads each trip's part."""
+class Running(Carried):
+    """What the trips so far have of a maximum, in place of the maximum itself."""
 
-    inside: bool = True
+    monoid: str = "max"
     factor: Factor
     """The maximum in the value that it takes the place of."""
     type: ArrayType
@@ -80,9 +80,9 @@ class Running(Item):
         finite = emit.select(_is_finite(emit, value), value, 0)
         return emit.cast(emit.reshape(finite, self.factor.type.shape), self.factor.type.dtype)
 
-    def shaped(self, emit: Emitter, reference: SSAValue) -> SSAValue:
+    def shown(self, emit: Emitter, before: SSAValue, after: SSAValue, type: ArrayType) -> SSAValue:
         """The maximum as the value that it takes the place of."""
-        return self.factor.spread(emit, reference, self.type)
+        return self.factor.spread(emit, after, self.type)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
 from ..emit import IDS, Appending, Emitter, Shape, type_at
+from ..redistribute.kinds.folds import Exscan
 from ..redistribute.search import totals
-from ..redistribute.steps import Step
 
 
 class Across:
@@ -31,35 +31,40 @@ class Across:
         self.emit = Emitter(Appending(block))
         self.monoid, self.dim, self.backwards = MONOIDS[scan.monoid], scan.dim, scan.backwards
         self.type = type_at(local)
+        self.steps = totals(layout, scan, itemsize(self.type.dtype)).steps
+        """The steps that gather the totals of all blocks, or fold those before each block."""
 
     @property
     def length(self) -> int:
         """The length of a block."""
         return self.type.shape[self.dim]
 
-    def steps(self) -> tuple[Step, ...]:
-        """The steps that gather the totals."""
-        return totals(self.layout, self.dim, itemsize(self.type.dtype)).steps
-
     def total(self) -> SSAValue:
         """Emits the fold of a whole block: the last element of its scan."""
         return self.emit.part(self.local, self.dim, 0 if self.backwards else self.length - 1)
 
-    def finish(self, gathered: SSAValue) -> SSAValue:
-        """Emits the block of the whole scan, from the totals of all blocks."""
-        emit, dtype = self.emit, self.type.dtype
-        shape = type_at(gathered).shape
-        count = shape[self.dim]
-        scan = {"axis": self.dim, "reverse": self.backwards}
-        scanned = emit.make(self.monoid.scan, (gathered,), dtype, shape, **scan)
-        rank = self.rank()
-        beside = emit.apply("add", rank, 1 if self.backwards else -1)
-        beside = emit.apply("clamp", 0, beside, count - 1)
-        starts = [beside if dim == self.dim else emit.number(0, IDS) for dim in range(len(shape))]
-        before = emit.make("dynamic_slice", (scanned, *starts), dtype, self.one())
-        before = emit.spread(before, self.type.shape, tuple(range(len(shape))))
+    def finish(self, totals: SSAValue) -> SSAValue:
+        """Emits the block of the whole scan, from the totals of all blocks, or from the fold of those before it."""
+        emit, rank = self.emit, self.rank()
+        match self.steps:
+            case [Exscan(axes=[loop])]:
+                before, count = totals, loop.size
+            case _:
+                before, count = self.before(totals, rank), type_at(totals).shape[self.dim]
+        before = emit.spread(before, self.type.shape, tuple(range(len(self.type.shape))))
         alone = emit.spread(emit.equals(rank, count - 1 if self.backwards else 0), self.type.shape)
-        return self.bounded(emit.apply("select_n", alone, self.step(before), self.local), rank)
+        joined = emit.folded(self.monoid.name, before, self.local)
+        return self.bounded(emit.apply("select_n", alone, joined, self.local), rank)
+
+    def before(self, totals: SSAValue, rank: SSAValue) -> SSAValue:
+        """Emits the fold of the blocks before this one, from the totals of all."""
+        emit, type = self.emit, type_at(totals)
+        scan = {"axis": self.dim, "reverse": self.backwards}
+        scanned = emit.make(self.monoid.scan, (totals,), type.dtype, type.shape, **scan)
+        beside = emit.apply("add", rank, 1 if self.backwards else -1)
+        beside = emit.apply("clamp", 0, beside, type.shape[self.dim] - 1)
+        starts = [beside if dim == self.dim else emit.number(0, IDS) for dim in range(len(type.shape))]
+        return emit.make("dynamic_slice", (scanned, *starts), type.dtype, self.one())
 
     def bounded(self, scanned: SSAValue, rank: SSAValue) -> SSAValue:
         """Fills the scan with zeros where blocks that begin elsewhere are outside of the array, as their readers expect."""
@@ -78,19 +83,6 @@ class Across:
             self.block.add_op(op)
             parts.append(emit.apply("mul", op.out, factor.stride // self.length))
         return reduce(partial(emit.apply, "add"), parts)
-
-    def step(self, before: SSAValue) -> SSAValue:
-        """Emits the monoid's product of the carry and the block."""
-        if self.monoid.fold == "logsumexp":
-            return self.log_add_exp(before, self.local)
-        return self.emit.apply(self.monoid.name, before, self.local)
-
-    def log_add_exp(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        """Emits `max(x, y) + log1p(exp(-|x - y|))`; for two equal infinities their sum."""
-        apply = self.emit.apply
-        largest, gap = apply("max", x, y), apply("sub", x, y)
-        rest = apply("log1p", apply("exp", apply("neg", apply("abs", gap))))
-        return apply("select_n", apply("ne", gap, gap), apply("add", largest, rest), apply("add", x, y))
 
     def one(self) -> Shape:
         """The shape of one element of the dim."""

@@ -14,13 +14,10 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import spmd
 from ...dialects.array import Coordinate
 from ...dialects.ground.errors import Error
+from ...dialects.ground.monoids import MONOIDS
 from ...dialects.ranges.algebra import Loop
 from ..emit import IDS, Emitter, type_at
-
-FOLDED = {"add": "add", "pick": "add", "max": "max", "min": "min"}
-"""Monoids of collectives -> the op that folds two arrays."""
-ON_BOOL = {"max": "or", "min": "and", "pick": "or"}
-"""The same for booleans."""
+from ..redistribute.permute_rounds import shift
 
 LAST = "last"
 """The fold that keeps what the last trip has."""
@@ -112,7 +109,7 @@ def accumulated(emit: Emitter, monoid: str, carry: SSAValue, value: SSAValue) ->
     dtype = type_at(carry).dtype
     if monoid == LAST:
         return value
-    return emit.apply(ON_BOOL[monoid] if dtype == "bool" else FOLDED[monoid], carry, emit.cast(value, dtype))
+    return emit.folded(monoid, carry, emit.cast(value, dtype))
 
 
 def arranged(emit: Emitter, op: spmd.AllGatherOp, stack: SSAValue) -> SSAValue:
@@ -137,3 +134,22 @@ def permuted(emit: Emitter, op: spmd.PermuteOp, stack: SSAValue) -> SSAValue:
         for trip in range(type.shape[0])
     ]
     return emit.concatenate(parts, 0)
+
+
+def direction(op: Operation, loop: Loop) -> int:
+    """The order of the trips in which each goes on from the one before it: 1 forwards, -1 backwards, 0 in neither."""
+    if isinstance(op, spmd.ExscanOp):
+        return -1 if op.backwards.data else 1
+    if not isinstance(op, spmd.PermuteOp) or op.axes != (loop,):
+        return 0
+    return shift({*op.pairs.data}, loop.size)
+
+
+def scanned(emit: Emitter, op: spmd.ExscanOp, stack: SSAValue) -> SSAValue:
+    """The stack of what is folded before each trip, or behind it."""
+    type, monoid = type_at(stack), op.monoid.data
+    trips, *shape = type.shape
+    backwards, first = bool(op.backwards.data), emit.spread(emit.unit(monoid, type.dtype), (1, *shape))
+    whole = emit.make(MONOIDS[monoid].scan, (stack,), type.dtype, type.shape, axis=0, reverse=backwards)
+    rest = emit.part(whole, 0, 1 if backwards else 0, trips - 1)
+    return emit.concatenate([rest, first] if backwards else [first, rest], 0)

@@ -235,3 +235,14 @@ def _is_padded(layout: Layout, dim: int) -> bool:
 def innermost(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
     """The last reductions with one monoid: they are folded before those that stand before them."""
     return tuple(each for at, each in enumerate(pending) if all(one.monoid == each.monoid for one in pending[at:]))
+
+
+def windows_that_go_on(start: Layout, end: Layout, dim: int) -> Halo | None:
+    """The step from blocks on a loop to windows, if each trip needs only what the one before it has, or the one behind it."""
+    (have, *others), want = start.at(dim) or [None], end.windows(dim)
+    if have is None or others or want is None or have.place is not want.place or not isinstance(want.place, Loop):
+        return None
+    if have.has_halo or start.global_shape[dim] != end.global_shape[dim] or _is_padded(start, dim):
+        return None
+    step = Halo.between(start, changed(start, dim, want.parts), dim, 0)
+    return step if step.order else None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 Pair: TypeAlias = tuple[int, int]
@@ -30,6 +31,12 @@ class Round(NamedTuple):
 def ends(pair: Pair) -> tuple[int, int]:
     """The two ends of a pair, as numbers that differ: that of the sender, and the complement of that of the receiver."""
     return pair[0], ~pair[1]
+
+
+def shift(pairs: Iterable[Pair], count: int) -> int:
+    """1 if each of so many devices sends to the next one, -1 if each sends to the one before it; otherwise 0."""
+    found, onward = {*pairs}, {*pairwise(range(count))}
+    return 1 if found == onward else -1 if {pair[::-1] for pair in found} == onward else 0
 
 
 def busiest(weights: Mapping[Pair, int]) -> int:

@@ -29,13 +29,13 @@ from typing import TypeAlias
 
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout, Pending
-from ...dialects.ranges.algebra import major_to_minor
+from ...dialects.ranges.algebra import Loop, major_to_minor
 from ...dialects.ranges.factor import Factor, fit, joined
-from .around_loops import AroundLoops, has_loops, innermost
+from .around_loops import AroundLoops, has_loops, innermost, windows_that_go_on
 from .axis_bundles import Bundles
 from .collective_terms import Op, kind_of, step_of
 from .kinds.all_gather import AllGather
-from .kinds.folds import AllReduce, ReduceScatter
+from .kinds.folds import AllReduce, Exscan, ReduceScatter
 from .kinds.halo import Halo
 from .kinds.local import Cut, Pad, Slice
 from .kinds.permute import Permute
@@ -64,7 +64,7 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
     start, target = source.with_pending(()), target.with_pending(())
     scans, folds = tuple(each for each in pending if each.scans), tuple(each for each in pending if each.is_gathered)
     if early := scans or folds:
-        before = totals(start, scans[0].dim, itemsize) if scans else parts(start, folds, itemsize)
+        before = totals(start, scans[0], itemsize) if scans else parts(start, folds, itemsize)
         later = start.with_pending(tuple(each for each in pending if each not in early))
         return before + path(later, target, itemsize)
     if has_loops(source, target):
@@ -81,7 +81,13 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
 def _around_loops(
     start: Layout, target: Layout, pending: tuple[Pending, ...], carried: tuple[Pending, ...], itemsize: int
 ) -> Path:
-    """The path of a value that lies on loops: steps over loops, then over axes, then over loops."""
+    """The path of a value that lies on loops: steps over loops, then over axes, then over loops.
+
+    A window that reaches into the trip before, or into the one behind, goes on from it.
+    """
+    for dim in range(start.rank) if not pending else ():
+        if (step := windows_that_go_on(start, target, dim)) is not None:
+            return Path.of(step) + _around_loops(step.after, target, pending, carried, itemsize)
     if rest := tuple(each for each in pending if each not in innermost(pending)):
         folded = AroundLoops(start, start, innermost(pending), itemsize, (*carried, *rest))
         return _in_trips(folded) + _around_loops(start, target, rest, carried, itemsize)
@@ -253,19 +259,27 @@ def _scattered(source: Layout) -> Iterator[Layout]:
                 yield Layout.of(shape, [*source.factors, *((dim, factor) for factor in side_by_side(axes, stride))])
 
 
-def totals(source: Layout, dim: int, itemsize: int) -> Path:
+def totals(source: Layout, scan: Pending, itemsize: int) -> Path:
     """The step that combines scans of blocks along a dim: each device gathers the totals of all blocks.
+
+    If the blocks lie on a loop alone, the trips run in their order, and each has the fold of the blocks before it.
 
     ```
     f32[data*64, 8]{+data before 0}   -->   all_gather of f32[data*1, 8]
+    f32[t:4*64, 8]{+t before 0}       -->   exscan of f32[t:4*1, 8]
     ```
     """
+    dim = scan.dim
     shape, along = source.padded_shape, source.at(dim)
     block = min(factor.stride for factor in along)
     # Blocks that begin elsewhere reach beyond the dim: there is one on each device.
     count = devices(factor.axis for factor in along) if source.windows(dim) is not None else shape[dim] // block
     blocks = (*shape[:dim], count, *shape[dim + 1 :])
     rest = [each for each in source.factors if each[0] != dim]
+    if len(along) == 1 and isinstance(scan.axis, Loop) and source.windows(dim) is None:
+        held = Layout.of(blocks, [(dim, along[0].at(along[0].stride // block)), *rest])
+        step = Exscan(axes=(scan.axis,), monoid=scan.monoid, backwards=scan.backwards)
+        return Path.of(step.placed(held, held, itemsize))
     return _gather(blocks, dim, [factor.at(factor.stride // block) for factor in along], rest, itemsize)
 
 

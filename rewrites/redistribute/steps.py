@@ -93,6 +93,11 @@ class Step:
         return bool(self.axes) and all(isinstance(axis, Loop) for axis in self.axes)
 
     @property
+    def order(self) -> int:
+        """Over a loop: the order in which trips go on from each other, 1 or -1 for backwards; 0 if one needs what all have."""
+        return 0
+
+    @property
     def trips(self) -> int:
         """How often a device runs it in these loops."""
         return devices(self.loops)

@@ -281,7 +281,8 @@ def test_a_plan_lists_its_loops_and_what_they_need_of_each_other() -> None:
     text = str(found)
     assert "`reduce_max#0` at test_loops.py" in text and "is folded over the trips of t:8, and later ops read it" in text
     assert "is computed again in 1 later loop over t:8: 393 kFLOP in each; stored, 24.0 KiB" in text
-    stored = str(planned("associative scan", "alone").loops())
+    wide = normal(64, 1024), normal(1024, 8, key=1) / 32
+    stored = str(pt.plan(lambda h, w: (s := h @ w) / s.sum(0, keepdims=True), pt.Mesh(), *wide).tile("h", 0, "t:8").loops())
     assert "is stored for 1 later loop over t:8" in stored and "computed again, " in stored
     assert str(pt.plan(loss, pt.Mesh(), *LOSS).loops()) == "no loops"
 

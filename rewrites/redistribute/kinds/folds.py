@@ -1,6 +1,6 @@
-"""Folds over devices: all_reduce, and reduce_scatter, which leaves each device its part of the result.
+"""Folds over devices: all_reduce, and reduce_scatter, which leaves each device its part of the result; over trips also exscan.
 
-[256]{+data} --> [256]                    [256]{+data} --> [data*64]
+[256]{+data} --> [256]         [256]{+data} --> [data*64]         the totals of blocks --> the fold of those before each
 """
 
 from __future__ import annotations
@@ -57,6 +57,25 @@ class ReduceScatter(Tiled):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.monoid} {self.over} {self.dim}@{self.stride}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exscan(Step):
+    """Each trip of a loop has the fold of the parts of those before it, or of those behind it."""
+
+    monoid: str
+    backwards: bool
+    kind: ClassVar[str] = "exscan"
+
+    @property
+    def order(self) -> int:
+        return -1 if self.backwards else 1
+
+    def ops(self, x: SSAValue) -> Sequence[Operation]:
+        return [spmd.ExscanOp.make(x, self.axes, monoid=self.monoid, backwards=int(self.backwards))]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.monoid} {self.over}{' from behind' if self.backwards else ''}"
 
 
 Fold = AllReduce | ReduceScatter

@@ -28,7 +28,7 @@ from ....dialects.layouts import Layout
 from ....dialects.ranges.algebra import Place
 from ....dialects.ranges.factor import Factor, is_padded, joined
 from ...emit import IDS, Sink, type_at
-from ..permute_rounds import Pair, ends
+from ..permute_rounds import Pair, ends, shift
 from ..steps import DimPart, Path, devices
 from .exchange import Along, Exchange
 
@@ -122,6 +122,10 @@ class Halo(Exchange):
     def hops(self, moving: bool) -> tuple[Hop, ...]:
         """The pieces that the step moves between devices, or those that devices keep."""
         return tuple(hop for hop in hops(self.have, self.want, self.extent) if hop.moves is moving)
+
+    @property
+    def order(self) -> int:
+        return shift({pair for hop in self.hops(True) for pair in hop.pairs}, devices(self.axes))
 
     def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)

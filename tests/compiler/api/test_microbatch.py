@@ -153,8 +153,10 @@ def test_the_arrays_that_a_step_closes_over_are_not_its_batch() -> None:
     scale = jnp.linspace(0.5, 1.5, 8).reshape(1, 8)
 
     def scaled(params, x):
-        gradients = jax.grad(lambda params: ((x * scale @ params["w"] + params["b"]) ** 2).mean())(params)
-        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+        def loss(params):
+            return ((x * scale @ params["w"] + params["b"]) ** 2).mean()
+
+        return jax.tree.map(jnp.subtract, params, jax.grad(loss)(params))
 
     params, x = {"w": jnp.ones((8, 3)), "b": jnp.ones((1, 3))}, jnp.linspace(-1, 1, 128).reshape(16, 8)
     plan = pt.plan(scaled, pt.Mesh(data=4), params, x).apply(pt.Microbatch(2), pt.DataParallel("data"))
@@ -164,8 +166,12 @@ def test_the_arrays_that_a_step_closes_over_are_not_its_batch() -> None:
 
 def test_a_batch_that_a_function_closes_over_is_found() -> None:
     x = jnp.arange(16).reshape(16, 1) % 3
-    plan = pt.plan(lambda w: (x * w).sum(), pt.Mesh(), jnp.ones((1, 4))).apply(pt.Microbatch(2))
-    same(plan.compile()(jnp.ones((1, 4))), (x * jnp.ones((1, 4))).sum())
+
+    def weighed(w):
+        return (x * w).sum()
+
+    plan = pt.plan(weighed, pt.Mesh(), w := jnp.ones((1, 4))).apply(pt.Microbatch(2))
+    same(plan.compile()(w), weighed(w))
 
 
 def test_what_a_loop_carries_is_in_the_text_of_the_plan() -> None:
