@@ -180,7 +180,7 @@ def _are_several(plan: State) -> bool:
 
 
 def chain(plan: State, loop: str) -> list[Move]:
-    """The folds and stacks that end a loop: later trips read them or join scans of blocks, or the program's own loop needs them."""
+    """The folds and stacks that end a loop: later trips or a loop of the program read them, or scans of blocks are joined."""
     program, (place,) = plan.source.program, plan.mesh.named(loop)
     placed, moves = plan.decisions.placements.nodes, plan.decisions.moves
     order = 1 if any(step.order > 0 for move in moves for step in _over(move, place)) else -1
