@@ -148,11 +148,6 @@ def lower(plan: State, granularity: str) -> Graph:
     return plan.once(_lowering(cut_at(granularity, helps)))
 
 
-def finest(plan: State) -> Graph:
-    """The graph that is cut the most: at each redistribution, or not at all if the plan has loops."""
-    return lower(plan, "whole" if plan.mesh.loops else "collective")
-
-
 @cache
 def _lowering(constructor: Start) -> Callable[[State], Graph]:
     def lowering(plan: State) -> Graph:

@@ -11,7 +11,7 @@ from ..advice.redundancy import redundant_flops
 from ..answers.summary import TRIED
 from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
-from ..graph.graph import finest
+from ..graph.graph import lower
 from ..plan.history import prefixes
 from ..plan.state import State
 from .collective_rows import sent_json
@@ -77,7 +77,7 @@ def _step(plan: State, own: int, last: bool, kinds: Sequence[int], pools: Pools)
     """
     number, flops = len(plan.actions) - own, flops_per_device(plan)
     sent = counts(plan)
-    graph = finest(plan) if last or len(plan.source.program.nodes) <= TRIED else None
+    graph = lower(plan, "collective") if last or len(plan.source.program.nodes) <= TRIED else None
     return {
         "tactic": plan.actions[-1].text if number else "",
         "number": len(plan.actions),

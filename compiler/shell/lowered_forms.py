@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..graph.graph import finest
+from ..graph.graph import lower
 from ..plan.lowering import claims, decisions
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ FORMS: Mapping[str, Callable[[Plan], object]] = {
     "claims": claims,
     "decisions": decisions,
     "unfused": lambda plan: plan.ir(fused=False),
-    "graph": lambda plan: finest(plan).text(),
-    "json": lambda plan: finest(plan).to_json(),
-    "dot": lambda plan: finest(plan).to_dot(),
+    "graph": lambda plan: lower(plan, "collective").text(),
+    "json": lambda plan: lower(plan, "collective").to_json(),
+    "dot": lambda plan: lower(plan, "collective").to_dot(),
 }

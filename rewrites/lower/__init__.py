@@ -19,6 +19,7 @@
       rescaled_sums         sums that wait for no other fold, though their terms are scaled by what it gives
       trip_ops              what is over a loop, in one of its trips
     to_flow                 constructors of graphs of kernels
+      runs                  device-local code, cut at changes of layout
 
 Imports `decide`, `redistribute`, `program`, `rules` and `emit`.
 """

@@ -68,8 +68,6 @@ class Nest:
     """The axes, outer to inner: in the order in which its ops use them."""
     slices: dict[Global, SSAValue] = field(default_factory=dict[Global, SSAValue])
     sliced: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
-    sliced_at: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """The slices of placed values -> the number of ops before each."""
     coordinates: dict[tuple[Place, ...], SSAValue] = field(default_factory=dict[tuple[Place, ...], SSAValue])
     leaves: dict[Built, None] = field(default_factory=dict["Built", None])
     """The values that are read outside the nest."""

@@ -13,7 +13,7 @@ name of another op is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
@@ -40,14 +40,19 @@ BARRIERS = (Barrier, OPS["optimization_barrier"])
 """Ops each of whose results is one operand: of these some may be in trips, and others the same in all."""
 
 
-def run_in_time(block: Block, crossings: list[Crossing]) -> Block:
-    """The block with its loops, outer ones first; itself if nothing in it runs over a loop.
+def run_in_time(block: Block, crossings: list[Crossing]) -> tuple[Block, Mapping[SSAValue, SSAValue]]:
+    """The block with its loops, outer ones first, and what values outside of them are now; the block itself, if it has none.
 
     To `crossings` it adds the values that several loops over one range need.
     """
+    now = dict[SSAValue, SSAValue]()
     for loop in sorted({*in_time(chain.from_iterable(_named(block)))}, key=nesting):
-        block = Cut(block, loop, (), crossings).written()
-    return block
+        cut = Cut(before := block, loop, (), crossings)
+        block = cut.written()
+        for op in before.ops:
+            op.drop_all_references()
+        now = {old: cut.outside.get(new, new) for old, new in (now or dict(zip(cut.outside, cut.outside, strict=True))).items()}
+    return block, now
 
 
 def _named(block: Block) -> Iterator[tuple[Place, ...]]:
@@ -92,6 +97,8 @@ class Cut:
         """The values that each trip has."""
         self.ends = set[Stacked]()
         """What is left of values after the loop: stacks of them, and what the last trip has."""
+        self.outside = dict[SSAValue, SSAValue]()
+        """The values outside of trips, and what they are in the new block."""
         *ops, end = block.ops
         self.end = end
         for op in ops:
@@ -233,7 +240,10 @@ class Cut:
         ]
         schedule = self.scheduled(ends)
         self.crossings += schedule.crossings(self.loop)
-        return _Writer(self, schedule).written(ends, wanted)
+        writer = _Writer(self, schedule)
+        block = writer.written(ends, wanted)
+        self.outside = {cast(SSAValue, old): new for old, new in writer.env.items() if isinstance(old, SSAValue)}
+        return block
 
     def scheduled(self, ends: Sequence[Value]) -> Schedule:
         """In which loop each item runs. Sums do not wait for other folds where that leaves less to do."""

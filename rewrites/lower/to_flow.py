@@ -1,7 +1,7 @@
 """From a placed program to the dataflow graph: kernels, and the changes of layout between them.
 
-Each redistribution or barrier of the program is a node. The builders, loops and unpartitioned ops between two of them are one
-kernel. Equal kernels share one function.
+Each redistribution or barrier of the program is a node, and what a device computes between two of them is one kernel. Equal
+kernels share one function. What happens in the trips of a loop stays in the kernel of the loop.
 
     %1 = array.redistribute %w                %1 = flow.redistribute %w
     %2 = array.build {...}            -->     %2 = flow.kernel @main_0(%x, %1)
@@ -10,42 +10,29 @@ kernel. Equal kernels share one function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
 from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import flow
+from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
-from ...dialects.lax import ConstantOp
-from ...dialects.ranges.algebra import Loop
 from ...dialects.types import ArrayType
-from ..redistribute.steps import Path
-from ..rewire import rewire
-from .constructors import (
-    Built,
-    End,
-    Global,
-    Globals,
-    Make,
-    Nest,
-    Types,
-    function,
-    is_placed,
-    on_device,
-    placed_axes,
-    returned,
-    said,
-    type_of,
-)
+from ..redistribute.around_loops import has_loops as are_in_time
+from ..redistribute.kinds.folds import Fold
+from ..redistribute.kinds.local import EachTrip
+from ..redistribute.search import path
+from ..redistribute.steps import Path, Step
+from .constructors import End, Global, Globals, Types, function, on_device, returned, said, type_of
 from .fuse import AsWritten, replayed
 from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import way_of
 from .materialise import Start
+from .runs import Change, ChangeOp, Run, Runs, Typed
 from .to_spmd import Local, in_space
 from .transposed_products import swap_products
 
@@ -73,40 +60,32 @@ def cut_at(granularity: str, *helps: str) -> Start:
 
 
 class _Graph(Local):
-    """Writes a graph. The `ssa` of each value is its value in the graph."""
+    """Writes a graph, from the device-local program."""
 
     def __init__(self, types: Types) -> None:
         super().__init__(types)
         self.graph = Block(arg_types=types)
-        self.are(self.arguments, self.graph.args)
-        self.results: Globals = ()
-
-    def are(self, values: Globals, results: Sequence[SSAValue]) -> None:
-        for value, result in zip(values, results, strict=True):
-            cast(Built, value).ssa = result
-
-    def in_graph(self, values: Globals) -> list[SSAValue]:
-        return [cast(SSAValue, value.ssa) for value in cast("Sequence[Built]", values)]
-
-    def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
-        self.nest.axes |= dict.fromkeys(placed_axes(own))
-        return super().slice_outside(source, own)
+        self.results = list[Typed]()
+        self.in_graph = dict[Typed, SSAValue](zip(map(_typed, self.arguments), self.graph.args, strict=True))
+        """Values -> those of the graph."""
 
     def finish_into(self, end: End, values: Globals) -> None:
         self.end_nest()
-        self.results = values
+        self.results = list(map(_typed, values))
 
-    def called(self, kernel: func.FuncOp, ins: Globals, outs: Sequence[Built]) -> None:
+    def called(self, kernel: func.FuncOp, ins: Sequence[Typed], outs: Sequence[Typed]) -> None:
         """Adds a call of a kernel to the graph."""
-        results = {_result(out): out.type for out in outs}
-        op = flow.KernelOp(kernel.sym_name.data, self.in_graph(ins), list(results.values()))
+        op = flow.KernelOp(kernel.sym_name.data, [self.in_graph[each] for each in ins], [type for _, type in outs])
         self.graph.add_op(op)
-        made = dict(zip(results, op.results, strict=True))
-        self.are(outs, [made[_result(out)] for out in outs])
+        self.in_graph.update(zip(outs, op.results, strict=True))
 
     def graph_op(self, name: str, results: Types) -> Operation:
-        self.graph.add_op(flow.ReturnOp(self.in_graph(self.results)))
+        self.graph.add_op(flow.ReturnOp([self.in_graph[each] for each in self.results]))
         return flow.GraphOp(name, Region(self.graph), results)
+
+
+def _typed(value: Global) -> Typed:
+    return on_device(value), type_of(value)
 
 
 def kernel_function(name: str, block: Block) -> func.FuncOp:
@@ -115,123 +94,149 @@ def kernel_function(name: str, block: Block) -> func.FuncOp:
     return function(name, block, [cast(ArrayType, type) for type in end.operand_types])
 
 
-def _result(value: Built) -> Built | SSAValue:
-    """The key of a kernel's result: the value or, without axes, the local value, which several values may share."""
-    return value.local if value.nest is not None and not value.nest.axes else value
-
-
-def _returned(outs: Sequence[Built]) -> Operation:
-    return returned([value.local for value in {_result(out): out for out in outs}.values()])
-
-
 class WholeGraph(_Graph):
     """Writes one kernel, whose body is that of the device-local module."""
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        arguments = set(self.arguments)
-        outs = [value for value in dict.fromkeys(cast("Sequence[Built]", self.results)) if value not in arguments]
-        kernels: list[Operation] = []
+        ins, kernels = [*self.in_graph], list[Operation]()
+        outs = [*dict.fromkeys(each for each in self.results if each not in self.in_graph)]
         if outs or self.block.first_op is not None:
-            self.block.add_op(_returned(outs))
+            self.block.add_op(returned([local for local, _ in outs]))
             swap_products(self.block)
             join_transforms(self.block)
-            kernel = kernel_function(f"{name}_0", run_in_time(self.block, self.crossings))
-            kernels = [kernel]
-            self.called(kernel, self.arguments, outs)
+            kernel = kernel_function(f"{name}_0", run_in_time(self.block, self.crossings)[0])
+            kernels.append(kernel)
+            self.called(kernel, ins, outs)
         return [self.graph_op(name, results), *kernels]
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A redistribution or a barrier."""
-
-    make: Callable[[Sequence[SSAValue]], Operation]
-    ins: Globals
-    outs: Globals
-
-
 class Kernels(_Graph):
-    """Writes a node for each redistribution and barrier, and one for each run of nests and loops between them."""
+    """Writes a node for each redistribution and barrier, and one for what devices compute between them."""
 
     def __init__(self, types: Types) -> None:
+        self.types = dict[SSAValue, ArrayType]()
+        """Each device's part of a value -> the type of the value."""
+        self.changes = list[Change]()
         super().__init__(types)
-        self.run = _Run()
-        self.nodes: list[_Run | _Change] = []
-        self.kernels: list[func.FuncOp] = []
-        self.first: dict[Attribute, func.FuncOp | None] = {}
-        """Type of a function -> the first kernel of this type; None once there are several."""
-        self.alike: dict[Hashable, func.FuncOp] = {}
-        """The kernels that share their type with others, by their structure."""
 
-    def slice_outside(self, source: Global, own: ArrayType) -> SSAValue:
-        self.force(source)
-        if is_placed(own):
-            self.nest.sliced_at.setdefault(on_device(source), len(self.nest.ops))
-        return super().slice_outside(source, own)
+    def known(self, values: Sequence[SSAValue], types: Types) -> list[Global]:
+        self.types.update(zip(values, types, strict=True))
+        return super().known(values, types)
 
-    def force(self, value: Global) -> Global:
-        if isinstance(value, Built) and value.nest is not None:
-            value.nest.leaves[value] = None
-        return value
+    def build(self, local: SSAValue, type: ArrayType) -> Global:
+        self.types.setdefault(local, type)
+        return super().build(local, type)
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
-        return self.change(lambda values: flow.RedistributeOp(values, targets, said(way)), sources, targets)
-
-    def barrier(self, values: Globals) -> Globals:
-        return self.change(flow.BarrierOp, values, [value.type for value in cast("Sequence[Built]", values)])
-
-    def change(self, make: Callable[[Sequence[SSAValue]], Operation], sources: Globals, types: Types) -> Globals:
         self.end_nest_of(sources)
-        self.end_run()
-        ins = [self.force(source) for source in sources]
-        outs = self.known(Block(arg_types=[type.local for type in types]).args, types)
-        self.nodes.append(_Change(make, ins, outs))
-        return outs
+        before = list(map(type_of, sources))
+        ways = [way or path(x.layout, y.layout, itemsize(x.dtype)) for x, y in zip(before, targets, strict=True)]
+        if not any(step.is_in_time or step.loops or isinstance(step, EachTrip) for each in ways for step in each.steps):
+            return self.change(Change(before, targets, way), list(map(on_device, sources)))
+        if len(sources) > 1 or any(each.scans or each.is_gathered for each in before[0].layout.pending):
+            return super().redistribute(sources, targets, way)
+        return [self.around_loops(sources[0], targets[0], ways[0])]
 
-    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
-        self.end_nest()
-        op = self.local_op(make, operands, types)
-        nest = Nest([op], sliced={on_device(operand): operand for operand in operands})
-        self.run.nests.append(nest)
-        return [Built(nest, out, type) for out, type in zip(op.results, types, strict=True)]
+    def change(self, change: Change, locals: Sequence[SSAValue]) -> list[Global]:
+        op = ChangeOp(locals, [each.local for each in change.after], {"number": IntAttr(len(self.changes))})
+        self.changes.append(change)
+        self.block.add_op(op)
+        return self.known(op.results, change.after)
 
-    def end_nest(self) -> None:
-        if loops := [f"`{place}`" for place in self.nest.axes if isinstance(place, Loop)]:
-            title = f"a graph that is cut at each redistribution has no loops, and the plan has {' and '.join(loops)}"
-            raise Error(title, helps=["take `whole`"])
-        if self.nest.ops or self.nest.axes:
-            self.run.nests.append(self.nest)
-        self.nest = Nest()
+    def around_loops(self, source: Global, target: ArrayType, way: Path) -> Global:
+        """Writes steps over loops in the kernel, and those between them as a redistribution, unless they are in trips."""
+        ends, local = _ends(type_of(source), way), on_device(source)
+        outside = [at for at, end in enumerate(ends) if not are_in_time(end.layout)]
+        first, last = (outside[0], outside[-1]) if outside else (0, 0)
+        middle = way.steps[first:last]
+        if any(step.loops or isinstance(step, EachTrip) for step in way.steps) or len(outside) <= last - first:
+            first = last = 0
+        local = self.stepped(local, way.steps[:first])
+        if first < last:
+            before, after = ends[first], ends[last]
+            cheapest = path(before.layout, after.layout, itemsize(target.dtype))
+            change = Change([before], [after], None if Path.of(*middle) == cheapest else Path.of(*middle))
+            self.known([local], change.before)
+            local = on_device(self.change(change, [local])[0])
+        return self.known([self.stepped(local, way.steps[last:])], [target])[0]
 
-    def end_run(self) -> None:
-        """Ends the kernel; the open nest belongs to the next one."""
-        if self.run.nests:
-            self.nodes.append(self.run)
-        self.run = _Run()
+    def stepped(self, local: SSAValue, steps: Sequence[Step]) -> SSAValue:
+        for step in steps:
+            ops = step.ops(local)
+            self.block.add_ops(ops)
+            local = ops[-1].results[0]
+        return local
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        self.end_run()
-        for node in self.nodes:
-            if isinstance(node, _Run):
-                node.trace()
-        read = {*self.results, *(value for node in self.nodes for value in node.ins)}
-        outs = {node: node.outs(read) for node in self.nodes if isinstance(node, _Run)}
-        bodies = {node: node.body(each) for node, each in outs.items()}
-        for node in self.nodes:
-            if isinstance(node, _Change):
-                op = node.make(self.in_graph(node.ins))
-                self.graph.add_op(op)
-                self.are(node.outs, op.results)
-            else:
-                # Only now: other kernels read values of this one until they have their own bodies.
-                swap_products(bodies[node])
-                join_transforms(bodies[node])
-                self.called(self.kernel(name, bodies[node]), node.ins, outs[node])
-        return [self.graph_op(name, results), *self.kernels]
+        has_loops = are_in_time(*(type.layout for type in {*self.types.values()}))
+        block = self.in_time() if has_loops else self.block
+        runs = Runs(block, self.types, self.changes, self.results, has_loops=has_loops)
+        self.results = runs.ends
+        outs = {node: runs.outs(node) for node in runs.nodes if isinstance(node, Run) and node.is_needed}
+        # Kernels are changed once none reads values of others any more, and what changes read is known.
+        bodies, kernels = {node: node.body(outs[node]) for node in outs}, _Kernels(name)
+        reads = {node: runs.reads(node) for node in runs.nodes}
+        for node in runs.nodes:
+            if isinstance(node, Operation):
+                self.changed(node, reads[node], runs.makes(node))
+            elif node in bodies:
+                self.called(kernels.of(bodies[node]), reads[node], outs[node])
+        return [self.graph_op(name, results), *kernels.every]
 
-    def kernel(self, name: str, block: Block) -> func.FuncOp:
-        """Returns the function with this body, an existing one or a new one. Only kernels of equal type are compared."""
-        made = kernel_function(f"{name}_{len(self.kernels)}", block)
+    def in_time(self) -> Block:
+        """The block with its loops."""
+        self.block.add_op(returned([local for local, _ in self.results]))
+        swap_products(self.block)
+        join_transforms(self.block)
+        block, now = run_in_time(self.block, self.crossings)
+        end = cast(Operation, block.last_op)
+        self.results = [(local, type) for local, (_, type) in zip(end.operands, self.results, strict=True)]
+        end.detach()
+        end.erase()
+        given = zip(block.args, cast("Sequence[ArrayType]", self.graph.arg_types), strict=True)
+        self.in_graph = dict[Typed, SSAValue](zip(given, self.graph.args, strict=True))
+        moved = ((now.get(value, value), type) for value, type in self.types.items())
+        self.types = {value: type for value, type in moved if type.local is value.type}
+        return block
+
+    def changed(self, op: Operation, reads: Sequence[Typed], makes: Sequence[Typed]) -> None:
+        """Adds a redistribution or a barrier to the graph."""
+        ins = [self.in_graph[each] for each in reads]
+        if isinstance(op, ChangeOp):
+            way = said(self.changes[op.number.data].way)
+            made = flow.RedistributeOp(ins, [type for _, type in makes], way)
+        else:
+            made = flow.BarrierOp(ins)
+        self.graph.add_op(made)
+        self.in_graph.update(zip(makes, made.results, strict=True))
+
+
+def _ends(type: ArrayType, way: Path) -> list[ArrayType]:
+    """The type of a value before each step of a path, and after the last one."""
+    pending, ends = type.layout.pending, [type]
+    for step in way.steps:
+        if isinstance(step, Fold):
+            pending = tuple(each for each in pending if each.axis not in step.axes)
+        ends.append(ArrayType.of(type.dtype, step.after.with_pending(pending)))
+    return ends
+
+
+class _Kernels:
+    """The kernels of a graph. Only those of equal type are compared."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.every = list[func.FuncOp]()
+        self.first = dict[Attribute, func.FuncOp | None]()
+        """Type of a function -> the first kernel of this type; None once there are several."""
+        self.alike = dict[Hashable, func.FuncOp]()
+        """The kernels that share their type with others, by their structure."""
+
+    def of(self, block: Block) -> func.FuncOp:
+        """Returns the function with this body, an existing one or a new one."""
+        swap_products(block)
+        join_transforms(block)
+        made = kernel_function(f"{self.name}_{len(self.every)}", block)
         first = self.first.setdefault(made.function_type, made)
         if first is not made:
             if first is not None:
@@ -240,106 +245,8 @@ class Kernels(_Graph):
             found = self.alike.setdefault(structure(block), made)
             if found is not made:
                 return found
-        self.kernels.append(made)
+        self.every.append(made)
         return made
-
-
-@dataclass(eq=False, slots=True)
-class _Run:
-    """The nests and loops of one kernel: its operands by first use, and its results in the order in which they are computed.
-
-    Each kernel has its own constants, at its beginning, in the order in which they are read. So equal layers have equal
-    kernels, and no node waits for a constant.
-    """
-
-    nests: list[Nest] = field(default_factory=list[Nest])
-    arguments: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
-    """Local value -> the earlier global value that the kernel reads through it."""
-    others: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
-    """The values that are computed or read here, in this order -> whether another value replaces them in the kernel."""
-    constants: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """The constants that are computed here -> the number of values before each."""
-    kept: dict[tuple[Attribute, Attribute], ConstantOp] = field(default_factory=dict[tuple[Attribute, Attribute], ConstantOp])
-    instead: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """`kept` has the kernel's own constants, each once; `instead` maps each constant to the one that replaces it."""
-    readers: list[Operation] = field(default_factory=list[Operation])
-    """The ops that read a replaced value."""
-
-    @property
-    def ins(self) -> Globals:
-        return list(self.arguments.values())
-
-    def trace(self) -> None:
-        """Finds the arguments and constants that the ops read."""
-        others = self.others
-        for nest in self.nests:
-            slices = [*nest.sliced_at.items()][::-1]
-            for number, op in enumerate(nest.ops):
-                while slices and slices[-1][1] <= number:
-                    self.is_argument(slices.pop()[0], nest)
-                is_reader = False
-                for value in op.operands:
-                    other = others.get(value)
-                    is_reader |= self.read(value, nest) if other is None else other
-                if is_reader:
-                    self.readers.append(op)
-                if isinstance(op, ConstantOp):
-                    self.constants[op.results[0]] = len(others)
-                else:
-                    for result in op.results:
-                        others[result] = False
-            for local in [*(local for local, _ in slices[::-1]), *(leaf.local for leaf in nest.leaves)]:
-                self.is_argument(local, nest)
-
-    def is_argument(self, value: SSAValue, nest: Nest) -> bool:
-        """Whether a value that a nest reads is an argument of the kernel, which a constant is not. Records the argument."""
-        if value in self.others or value in self.constants:
-            return value in self.arguments
-        source = nest.sliced[value]
-        if isinstance(value.owner, ConstantOp) and type_of(source) is value.type:
-            return False
-        self.arguments[value] = source
-        self.others[value] = True
-        return True
-
-    def read(self, value: SSAValue, nest: Nest) -> bool:
-        """Records the first use of a value from elsewhere, or of a constant; returns whether another value replaces it here."""
-        if self.is_argument(value, nest):
-            return True
-        self.others[value] = found = self.constant(value) is not value
-        return found
-
-    def constant(self, value: SSAValue) -> SSAValue:
-        """The kernel's own constant that replaces this one."""
-        op = cast(ConstantOp, value.owner)
-        key = (op.params, value.type)
-        if key not in self.kept:
-            self.kept[key] = op if value in self.constants else op.clone()
-        self.instead[value] = made = self.kept[key].results[0]
-        return made
-
-    def outs(self, read: Set[Global]) -> list[Built]:
-        """The values that are read outside the kernel, in the order in which they are computed; arguments come first."""
-        places: dict[SSAValue, float] = {value: place for place, value in enumerate(self.others)}
-        places |= {value: place - 0.5 for value, place in self.constants.items()}
-        places |= {value: place - len(self.arguments) for place, value in enumerate(self.arguments)}
-        leaves = (leaf for nest in self.nests for leaf in nest.leaves if leaf in read)
-        return sorted(leaves, key=lambda leaf: places.get(leaf.local, -1))
-
-    def body(self, outs: Sequence[Built]) -> Block:
-        """The body of the kernel's function."""
-        end = _returned(outs)
-        for value in end.operands:
-            if isinstance(value.owner, ConstantOp) and value not in self.arguments:
-                self.constant(value)
-        block = Block(arg_types=[value.type for value in self.arguments])
-        block.add_ops(self.kept.values())
-        block.add_ops(op for nest in self.nests for op in nest.ops if not isinstance(op, ConstantOp))
-        block.add_op(end)
-        values = {**dict(zip(self.arguments, block.args, strict=True)), **self.instead}
-        for op in (*self.readers, end):
-            rewire(op, values)
-        return block
 
 
 def structure(block: Block, outer: dict[SSAValue, int] | None = None) -> Hashable:

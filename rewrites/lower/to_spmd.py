@@ -108,4 +108,4 @@ class Local(Nesting):
             free_before_loops(self.block, self.loops)
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        return [function(name, run_in_time(self.block, self.crossings), [type.local for type in results])]
+        return [function(name, run_in_time(self.block, self.crossings)[0], [type.local for type in results])]

@@ -21,6 +21,7 @@ from lowered import executions, interpreted, lowers_from_its_decisions, lowers_f
 
 import partita as pt
 from partita.compiler.cost.loops import loops
+from partita.compiler.graph.graph import Graph
 from partita.dialects.lax import ScanOp
 from partita.dialects.reference.interpret import interpret
 from partita.examples import moe
@@ -261,12 +262,20 @@ def test_what_a_scan_of_layers_gathers_counts_in_each_trip_around_it() -> None:
     same(plan.compile()(*args), layers(*args))
 
 
-def test_a_graph_from_text_is_that_of_the_plan_and_is_not_cut_in_loops() -> None:
+def test_a_graph_from_text_is_that_of_the_plan() -> None:
     plan = planned("clipped", "after an axis")
     placed = reparsed(str(plan.ir()))
-    assert str(to_flow(placed, "whole")) == str(plan.lower("whole").module)
-    with pytest.raises(pt.Error, match="has no loops, and the plan has `t:8`"):
-        to_flow(placed, "collective")
+    for granularity in ("whole", "collective"):
+        assert str(to_flow(placed, granularity)) == str(plan.lower(granularity).module)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_graph_with_loops_computes_what_the_plan_does(name: str) -> None:
+    fn, args, *_ = PROGRAMS[name]
+    plan = planned(name, "after an axis")
+    graph = plan.lower("collective")
+    assert str(Graph.parse(graph.text()).module) == str(graph.module)
+    same(graph.run(*args), fn(*args))
 
 
 def test_a_page_shows_a_plan_with_loops(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from lowered import executions, interpreted, lowers_from_its_decisions, lowers_f
 
 import partita as pt
 from partita.compiler.cost.loops import loops, main_loops
+from partita.dialects.lax import ScanOp
 from partita.dialects.mesh import Mesh
+from partita.dialects.spmd import Collective
 
 KEYS = jax.random.split(jax.random.key(0), 3)
 PARAMS = {name: jax.random.normal(KEYS[0], (64, 64)) / 8 for name in ("up", "down")}
@@ -234,9 +236,22 @@ def test_a_mesh_with_loops_is_its_text() -> None:
     assert mesh.size == 4 and mesh["t"] == 8 and mesh.iterations == 64 and mesh.in_space is pt.Mesh(data=4)
 
 
-def test_a_graph_that_is_cut_has_no_loops() -> None:
-    with pytest.raises(pt.Error, match="has no loops, and the plan has `micro:4`"):
-        planned(MICRO).lower("collective")
+def test_a_graph_is_cut_before_and_after_a_loop() -> None:
+    plan = planned(*STRATEGIES["zero 3"], MICRO)
+    graph = plan.lower("collective")
+    same(graph.run(*ARGS), WANTED)
+    kinds = [op.name for op in graph.module.walk() if op.name.startswith("flow.")]
+    assert kinds.count("flow.redistribute") == sum(plan.counts().values())
+    assert not any(isinstance(op, Collective) for op in graph.module.walk())
+
+
+def test_what_is_sent_in_each_trip_stays_in_the_kernel_of_the_loop() -> None:
+    plan = planned(*STRATEGIES["zero 3"], MICRO, pt.EachTrip("params"))
+    graph = plan.lower("collective")
+    same(graph.run(*ARGS), WANTED)
+    trips = (op for op in graph.module.walk() if isinstance(op, ScanOp))
+    inside = [op.name for each in trips for op in each.walk() if isinstance(op, Collective)]
+    assert 4 * inside.count("spmd.all_gather") == plan.counts()["all_gather"]
 
 
 def by_hand(trips: int, in_each_trip: bool):

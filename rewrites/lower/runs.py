@@ -1,0 +1,215 @@
+"""Cuts a device-local program at changes of layout, into the runs of ops between them.
+
+What crosses a cut is a value of the graph, so it has a type there: how it is placed. A stack of what trips have, which a later
+loop reads, has none, so nothing is cut between the two loops.
+
+    a; change; b; change; c   -->   run {a}, change, run {b}, change, run {c}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, cast
+
+from xdsl import irdl
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from ...dialects import spmd
+from ...dialects.lax import ConstantOp
+from ...dialects.op_text import ArrayOp
+from ...dialects.types import ArrayType
+from ..emit import again
+from ..redistribute.steps import Path
+from ..rewire import rewire
+from .constructors import Types, returned
+from .local_redistribution import redistributed
+
+Typed: TypeAlias = tuple[SSAValue, ArrayType]
+"""A device's part of a value, and the type of the value."""
+
+
+@irdl.irdl_op_definition
+class ChangeOp(ArrayOp):
+    """A redistribution in a device-local program."""
+
+    name = "flow.change"
+    ins = irdl.var_operand_def(ArrayType)
+    outs = irdl.var_result_def(ArrayType)
+    number = irdl.prop_def(IntAttr)
+
+
+CUTS = ChangeOp, spmd.BarrierOp
+"""What may cut a program."""
+
+
+class Change(NamedTuple):
+    """The types of values before and after a redistribution, and the path of one that takes another than the cheapest."""
+
+    before: Types
+    after: Types
+    way: Path | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """What a device computes in one kernel: its operands by first use, and its results.
+
+    Each kernel has its own constants, at its beginning, in the order in which they are read. So equal layers have equal
+    kernels, and no node waits for a constant.
+    """
+
+    ops: list[Operation] = field(default_factory=list[Operation])
+    ins: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    constants: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    readers: list[Operation] = field(default_factory=list[Operation])
+    """The ops that read operands or constants."""
+    outs: dict[Typed, None] = field(default_factory=dict[Typed, None])
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.outs) or not all(type(op) is ConstantOp for op in self.ops)
+
+    def body(self, outs: Sequence[Typed]) -> Block:
+        """The body of the kernel's function. It takes the ops from where they are."""
+        block, own = Block(arg_types=[value.type for value in self.ins]), dict[tuple[Attribute, Attribute], Operation]()
+        values = dict[SSAValue, SSAValue](zip(self.ins, block.args, strict=True))
+        for value in self.constants:
+            op = cast(ConstantOp, value.owner)
+            if (key := (op.params, value.type)) not in own:
+                own[key] = again(op, (), op.result_types)
+            values[value] = own[key].results[0]
+        block.add_ops(own.values())
+        for op in self.ops:
+            if type(op) is not ConstantOp:
+                op.detach()
+                block.add_op(op)
+        for op in self.readers:
+            rewire(op, values)
+        block.add_op(returned([values.get(value, value) for value, _ in outs]))
+        return block
+
+
+class Runs:
+    """A block, cut. Its `nodes` are runs and, between each two of them, a change or a barrier."""
+
+    def __init__(
+        self,
+        block: Block,
+        types: dict[SSAValue, ArrayType],
+        changes: Sequence[Change],
+        ends: Sequence[Typed],
+        *,
+        has_loops: bool,
+    ) -> None:
+        self.types, self.changes = types, changes
+        self.written = dict[SSAValue, SSAValue]()
+        """What changes that do not cut make -> the same, written as what a device does."""
+        kept = set(self.kept(block)) if has_loops else set[Operation]()
+        self.nodes: list[Run | Operation] = [run := Run()]
+        self.maker = dict[SSAValue, int]()
+        """Values -> the node that makes each; block arguments are left out."""
+        for op in block.ops:
+            if type(op) in CUTS and op not in kept:
+                self.nodes += [op, run := Run()]
+                made = len(self.nodes) - 2
+            else:
+                run.ops.append(op)
+                made = len(self.nodes) - 1
+            for value in op.results:
+                self.maker[value] = made
+        self.ends = [(self.written.get(value, value), type) for value, type in ends]
+        self.link()
+
+    # --- where to cut ------------------------------------------------------------------------------------------------
+
+    def kept(self, block: Block) -> Iterator[Operation]:
+        """Writes the changes in trips, and those that a value without a type crosses, as what a device does.
+
+        Yields the barriers that such a value crosses.
+        """
+        numbers, reach, cuts = {op: number for number, op in enumerate(block.ops)}, -1, set[Operation]()
+        for op, number in numbers.items():
+            if type(op) in CUTS and reach <= number and self.types.keys() >= {*op.operands, *op.results}:
+                cuts.add(op)
+            for value in op.results if type(op) is not ConstantOp else ():
+                if value not in self.types:
+                    reach = max((reach, *(numbers[use.operation] for use in value.uses)))
+        for op in [op for op in block.walk() if type(op) in CUTS and op not in cuts]:
+            if isinstance(op, ChangeOp):
+                self.expand(op)
+            else:
+                yield op
+
+    def expand(self, op: ChangeOp) -> None:
+        """Writes a change as what a device does."""
+        change, into = self.changes[op.number.data], Block()
+        made = redistributed(op.operands, change.before, change.after, into, change.way)
+        for each in list(into.ops):
+            each.detach()
+            cast(Block, op.parent).insert_op_before(each, op)
+        self.types.update(zip(made, change.after, strict=True))
+        self.written.update(zip(op.results, made, strict=True))
+        for old, new in zip(op.results, made, strict=True):
+            old.replace_all_uses_with(new)
+        op.detach()
+        op.erase()
+
+    # --- what crosses the cuts ---------------------------------------------------------------------------------------
+
+    def link(self) -> None:
+        """Gives runs their operands and results."""
+        for at, node in enumerate(self.nodes):
+            if isinstance(node, Run):
+                for op in node.ops:
+                    if True in [self.read(value, node, at) for value in op.operands]:
+                        node.readers.append(op)
+            else:
+                for each in self.reads(node):
+                    self.want(each, at)
+        for each in self.ends:
+            self.want(each, len(self.nodes))
+
+    def read(self, value: SSAValue, run: Run, at: int) -> bool:
+        """Records that a run reads a value. Returns whether another value stands for it in the kernel."""
+        is_own = self.maker.get(value) == at
+        if type(value.owner) is ConstantOp and (is_own or self.types.get(value, value.type) is value.type):
+            run.constants[value] = None
+            return True
+        if not is_own and value not in run.ins:
+            run.ins[value] = None
+            self.want((value, self.types[value]), at)
+        return not is_own
+
+    def want(self, each: Typed, at: int) -> None:
+        """A value is to be there before a node. One of another type than it was made with is a result of the run before it."""
+        value, type = each
+        made = self.maker.get(value)
+        if made is None or not isinstance(self.nodes[made], Run):
+            if self.types[value] is type:
+                return
+            made = at - 1
+        run = cast(Run, self.nodes[made])
+        run.outs[each] = None
+        self.read(value, run, made)
+
+    def outs(self, run: Run) -> list[Typed]:
+        """The results of a run: its own operands, then the others in the order in which they are computed."""
+        if len(run.outs) < 2:
+            return [*run.outs]
+        places = {value: place - len(run.ins) for place, value in enumerate(run.ins)}
+        for op in run.ops:
+            places |= dict.fromkeys(op.results, len(places))
+        return sorted(run.outs, key=lambda each: places[each[0]])
+
+    def reads(self, node: Run | Operation) -> list[Typed]:
+        """What a node reads. A barrier reads values with the types that it makes them with."""
+        if isinstance(node, Run):
+            return [(value, self.types[value]) for value in node.ins]
+        types = self.changes[node.number.data].before if isinstance(node, ChangeOp) else [type for _, type in self.makes(node)]
+        return list(zip(node.operands, types, strict=True))
+
+    def makes(self, op: Operation) -> list[Typed]:
+        """What a change or a barrier makes."""
+        return [(value, self.types[value]) for value in op.results]
