@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from operator import is_not
 from typing import NamedTuple, cast
 
@@ -47,11 +47,9 @@ def run_in_time(block: Block, crossings: list[Crossing]) -> tuple[Block, Mapping
     """
     now = dict[SSAValue, SSAValue]()
     for loop in sorted({*in_time(chain.from_iterable(_named(block)))}, key=nesting):
-        cut = Cut(before := block, loop, (), crossings)
+        cut = Cut(block, loop, (), crossings)
         block = cut.written()
-        for op in before.ops:
-            op.drop_all_references()
-        now = {old: cut.outside.get(new, new) for old, new in (now or dict(zip(cut.outside, cut.outside, strict=True))).items()}
+        now = cut.outside | {old: cut.outside.get(new, new) for old, new in now.items()}
     return block, now
 
 
@@ -98,17 +96,26 @@ class Cut:
         self.ends = set[Stacked]()
         """What is left of values after the loop: stacks of them, and what the last trip has."""
         self.outside = dict[SSAValue, SSAValue]()
-        """The values outside of trips, and what they are in the new block."""
+        """The values outside of trips, and what they are in the new block; others are themselves."""
+        self.last = list[tuple[Operation, Sequence[Value]]]()
+        """The last ops, with what they read: none of them is in trips, so they stay where they are."""
         *ops, end = block.ops
         self.end = end
         for op in ops:
             self.read(op)
+        if block.parent is not None:
+            self.go_on()
         self.returns = [self.value(each) for each in end.operands]
 
     # --- what runs where ---------------------------------------------------------------------------------------------
 
     def value(self, operand: SSAValue) -> Value:
         return self.alias.get(operand, operand)
+
+    def go_on(self) -> None:
+        """Begins an item after all that were read."""
+        self.items += [RunOp(reads=reads, makes=op.results, op=op) for op, reads in self.last]
+        self.last.clear()
 
     def add(self, op: Operation, reads: Sequence[Value], makes: Sequence[Value], inside: bool) -> None:
         self.items.append(RunOp(reads=reads, makes=makes, inside=inside, op=op))
@@ -141,7 +148,11 @@ class Cut:
         operands = [self.value(each) for each in op.operands] if self.alias else list[Value](op.operands)
         places, varying = _places(op), self.varying
         varies = [each in varying for each in operands]
-        inside = any(varies) or self.loop in places
+        inside = any(varies) or self.loop in places or (bool(places) and self.begins_in_trips(op))
+        if not (inside or op.regions or _is_barrier(type(op))):
+            self.last.append((op, operands))
+            return
+        self.go_on()
         if self.loop in places and not _is_row(type(op)):
             self.across(cast(spmd.Collective, op), operands[0])
         elif _is_barrier(type(op)):
@@ -238,10 +249,11 @@ class Cut:
             self.stack(value) if stack and value in self.varying else self.plain(value)
             for value, stack in zip(self.returns, wanted, strict=True)
         ]
-        schedule = self.scheduled(ends)
+        read = {old: value for op, reads in self.last for old, value in zip(op.operands, reads, strict=True)}
+        schedule = self.scheduled([*ends, *read.values()])
         self.crossings += schedule.crossings(self.loop)
         writer = _Writer(self, schedule)
-        block = writer.written(ends, wanted)
+        block = writer.written(ends, wanted, read)
         self.outside = {cast(SSAValue, old): new for old, new in writer.env.items() if isinstance(old, SSAValue)}
         return block
 
@@ -283,14 +295,15 @@ class _Writer:
 
     def __init__(self, cut: Cut, schedule: Schedule) -> None:
         self.cut, self.loop, self.schedule = cut, cut.loop, schedule
-        types = [stacked_type(type_at(arg), self.loop.size) if arg in cut.varying else type_at(arg) for arg in cut.block.args]
-        self.block = Block(arg_types=types)
+        old = cut.block.args
+        types = [stacked_type(type_at(arg), self.loop.size) if arg in cut.varying else type_at(arg) for arg in old]
+        self.block = Block(arg_types=() if cut.last else types)
         self.emit = Emitter(Appending(self.block))
-        self.env: dict[Value, SSAValue] = {
-            Stacked(old) if old in cut.varying else old: new for old, new in zip(cut.block.args, self.block.args, strict=True)
-        }
+        given = zip(old, old if cut.last else self.block.args, strict=True)
+        self.env: dict[Value, SSAValue] = {Stacked(arg) if arg in cut.varying else arg: new for arg, new in given}
 
-    def written(self, ends: Sequence[Value], wanted: Sequence[bool]) -> Block:
+    def written(self, ends: Sequence[Value], wanted: Sequence[bool], read: Mapping[SSAValue, Value]) -> Block:
+        """The new block, or the old one with the last ops that it has. `read` is what these read."""
         plain = [item for item in self.cut.items if not item.inside and not isinstance(item, Fold | Stack)]
         last = {item: max((self.schedule.due.get(each, 0) for each in item.makes), default=0) for item in plain}
         for loop in range(self.schedule.loops - 1, -1, -1):
@@ -302,11 +315,28 @@ class _Writer:
         results = [
             self.emit.spread(self.env[value], (self.loop.size, *type_at(self.env[value]).shape), _behind(self.env[value]))
             if stack and not isinstance(value, Stacked)
-            else self.env[value]
+            else self.env.get(value, cast(SSAValue, value))
             for value, stack in zip(ends, wanted, strict=True)
         ]
-        self.block.add_op(type(self.cut.end).create(operands=results))
-        return self.block
+        if not self.cut.last:
+            self.block.add_op(type(self.cut.end).create(operands=results))
+            return self.block
+        self.cut.end.operands = results
+        return self.before_last(read)
+
+    def before_last(self, read: Mapping[SSAValue, Value]) -> Block:
+        """Puts what is written into the old block, in place of all but its last ops."""
+        block, (last, _) = self.cut.block, self.cut.last[0]
+        for op in [*takewhile(lambda op: op is not last, block.ops)]:
+            op.detach()
+            op.drop_all_references()
+        for old, value in read.items():
+            if (new := self.env.get(value, cast(SSAValue, value))) is not old:
+                old.replace_all_uses_with(new)
+        for op in [*self.block.ops]:
+            op.detach()
+            block.insert_op_before(op, last)
+        return block
 
     def outside(self, item: Item) -> None:
         """Writes an op that runs once."""
