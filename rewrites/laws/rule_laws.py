@@ -14,7 +14,7 @@ from ...dialects.definitions.flops import flops
 from ...dialects.ground.errors import Error
 from ..emit import Emitter
 from ..program.program import Node, NodeId, Program, ValueId
-from ..rules import fire_counts
+from ..rules.compile import FIRED
 from ..rules.rule import Rule, RuleApply, Symbol, Term, subterms
 from .build_ops import TermOps
 from .interpret_rule import Costs, IndexMaker, NoTerm, make_term
@@ -109,7 +109,7 @@ class ByRule:
         ops = TermOps(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
         draft.replace(value, ops.whole(make_term(self.rule.right, bound, found.keep, ops), found.ids))
-        fire_counts.count_firing(self.name)
+        FIRED[self.name] += 1
 
 
 class _Found(NamedTuple):
