@@ -26,6 +26,15 @@ class Range(Interned):
     __slots__ = ()
 
 
+class ByText(Range):
+    """Base of the ranges that are places, which are sorted by their texts."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: Place) -> bool:
+        return str(self) < str(other)
+
+
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Extent(Range):
     """The range `0 .. n-1` on one device, whose compiler decides how to run it: `128`."""
@@ -71,7 +80,7 @@ class Devices(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Axis(Range):
+class Axis(ByText):
     """A mesh axis, one iteration for each of the `size` devices along it: `data`.
 
     It belongs to a device set; two axes of one name are told apart by the names of their sets.
@@ -110,15 +119,12 @@ class Axis(Range):
         """The axis itself. (The `axis` of a sub-axis is the axis that it is a part of.)"""
         return self
 
-    def __lt__(self, other: Place) -> bool:
-        return str(self) < str(other)
-
     def __str__(self) -> str:
         return f"{self.name}@{self.devices.name}" if self.devices.name else self.name
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class SubAxis(Range):
+class SubAxis(ByText):
     """Factor number `index` of a mesh axis that is split into sizes, major to minor: `data = data.0:2 * data.1:4`.
 
     This is how an extent of 16 is laid out as `4 x 4` on an axis of 8 devices.
@@ -152,15 +158,12 @@ class SubAxis(Range):
         """The name of the axis that the sub-axis is a part of."""
         return self.axis.name
 
-    def __lt__(self, other: Place) -> bool:
-        return str(self) < str(other)
-
     def __str__(self) -> str:
         return f"{self.axis}.{self.index}:{self.size}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Loop(Range):
+class Loop(ByText):
     """A named loop of `size` iterations, one after another on the same device: `t:8`.
 
     `stride` is how far apart two iterations are, where each iteration of each device has a number: as if the loop were an axis
@@ -188,9 +191,6 @@ class Loop(Range):
     def axis(self) -> Loop:
         """The loop itself, as the `axis` of an axis is the axis."""
         return self
-
-    def __lt__(self, other: Place) -> bool:
-        return str(self) < str(other)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.size}"
