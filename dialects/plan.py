@@ -22,7 +22,6 @@ from xdsl.ir import Dialect
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
-from .ground.errors import Error
 from .layouts import Layout, Pending, parse_array
 from .mesh import Mesh, axis_of
 from .program_text import TextAttr, meshes, take_match
@@ -114,14 +113,8 @@ class Said(TextAttr[T]):
 
     @classmethod
     def read(cls, parser: AttrParser) -> Self:
-        start = parser.pos
-        text = take_match(parser, cls.FORM, f"`#{cls.name}<...>`, like `{cls.LIKE}`")
-        found = cls.FORM.fullmatch(text)
-        assert found is not None
-        try:
-            return cls(cls.said(Reader(found, meshes(parser))))
-        except Error as error:
-            parser.raise_error(str(error), start, start + len(text))
+        what = f"`#{cls.name}<...>`, like `{cls.LIKE}`"
+        return take_match(parser, cls.FORM, what, lambda found: cls(cls.said(Reader(found, meshes(parser)))))
 
     @classmethod
     def said(cls, of: Reader) -> T:
