@@ -384,10 +384,6 @@ class Within(Addresses):
         return f"Within({self.given!r} of {self.traced})"
 
     @cached_property
-    def chosen(self) -> dict[str, ValueId]:
-        return self.every.find(self.given)
-
-    @cached_property
     def wanted(self) -> frozenset[ValueId]:
         results = Addresses(self.traced, self.program).results
         after = (results[self.successors[name]] for name in self.chosen if name in self.successors)

@@ -26,10 +26,16 @@ class Range(Interned):
     __slots__ = ()
 
 
-class ByText(Range):
+class BasePlace(Range):
     """Base of the ranges that are places, which are sorted by their texts."""
 
     __slots__ = ()
+    size: int
+
+    @property
+    def amount(self) -> str:
+        """How many iterations there are, in text: `4 devices`."""
+        return counted(self.size, "device")
 
     def __lt__(self, other: Place) -> bool:
         return str(self) < str(other)
@@ -80,7 +86,7 @@ class Devices(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Axis(ByText):
+class Axis(BasePlace):
     """A mesh axis, one iteration for each of the `size` devices along it: `data`.
 
     It belongs to a device set; two axes of one name are told apart by the names of their sets.
@@ -110,11 +116,6 @@ class Axis(ByText):
         object.__setattr__(self, "stride", prod(size for _, size in self.devices.axes[names.index(self.name) + 1 :]))
 
     @property
-    def amount(self) -> str:
-        """How many iterations there are, in text: `4 devices`."""
-        return counted(self.size, "device")
-
-    @property
     def axis(self) -> Axis:
         """The axis itself. (The `axis` of a sub-axis is the axis that it is a part of.)"""
         return self
@@ -124,7 +125,7 @@ class Axis(ByText):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class SubAxis(ByText):
+class SubAxis(BasePlace):
     """Factor number `index` of a mesh axis that is split into sizes, major to minor: `data = data.0:2 * data.1:4`.
 
     This is how an extent of 16 is laid out as `4 x 4` on an axis of 8 devices.
@@ -149,11 +150,6 @@ class SubAxis(ByText):
         object.__setattr__(self, "stride", self.axis.stride * prod(self.split[self.index + 1 :]))
 
     @property
-    def amount(self) -> str:
-        """How many iterations there are, in text: `4 devices`."""
-        return counted(self.size, "device")
-
-    @property
     def name(self) -> str:
         """The name of the axis that the sub-axis is a part of."""
         return self.axis.name
@@ -163,7 +159,7 @@ class SubAxis(ByText):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Loop(ByText):
+class Loop(BasePlace):
     """A named loop of `size` iterations, one after another on the same device: `t:8`.
 
     `stride` is how far apart two iterations are, where each iteration of each device has a number: as if the loop were an axis
