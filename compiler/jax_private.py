@@ -323,6 +323,13 @@ def varying_axes(aval: ShapedArray) -> frozenset[str]:
     return cast("frozenset[str]", cast(Any, aval).mat.varying)
 
 
+CALLS = frozenset(
+    """call closed_call composite compute_on custom_jvp_call custom_vjp_call custom_vmap_call fused_call partitioned
+    xla_metadata_call""".split()
+)
+"""The primitives that only call a program, besides `jit` and `remat2`."""
+
+
 def called_program(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:
     """Returns the program that a call equation runs. The parameter's name depends on the primitive and the version of JAX."""
     return next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "call") if name in eqn.params)

@@ -7,6 +7,7 @@ An op that has only operands or only results writes their types alone, without a
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple, Self, cast
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, IntAttr, LocationAttr, StringAttr
@@ -162,11 +163,8 @@ def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
     """Reads `%0, %1`, or nothing."""
-    first = parser.parse_optional_unresolved_operand()
-    operands = [] if first is None else [first]
-    while operands and parser.parse_optional_punctuation(",") is not None:
-        operands.append(parser.parse_unresolved_operand())
-    return operands
+    first, other = parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
+    return parser.parse_optional_undelimited_comma_separated_list(first, other) or []
 
 
 def parse_types(parser: Parser) -> tuple[ArrayType, ...]:
@@ -174,7 +172,4 @@ def parse_types(parser: Parser) -> tuple[ArrayType, ...]:
     if parser.parse_optional_punctuation("(") is not None:
         parser.parse_punctuation(")")
         return ()
-    types = [ArrayType.read(parser)]
-    while parser.parse_optional_punctuation(",") is not None:
-        types.append(ArrayType.read(parser))
-    return tuple(types)
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.NONE, partial(ArrayType.read, parser)))

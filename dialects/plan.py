@@ -22,7 +22,6 @@ from xdsl.ir import Dialect
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
-from .ground.errors import Error
 from .layouts import Layout, Pending, parse_array
 from .mesh import Mesh, axis_of
 from .program_text import TextAttr, meshes, take_match
@@ -114,14 +113,8 @@ class Said(TextAttr[T]):
 
     @classmethod
     def read(cls, parser: AttrParser) -> Self:
-        start = parser.pos
-        text = take_match(parser, cls.FORM, f"`#{cls.name}<...>`, like `{cls.LIKE}`")
-        found = cls.FORM.fullmatch(text)
-        assert found is not None
-        try:
-            return cls(cls.said(Reader(found, meshes(parser))))
-        except Error as error:
-            parser.raise_error(str(error), start, start + len(text))
+        what = f"`#{cls.name}<...>`, like `{cls.LIKE}`"
+        return take_match(parser, cls.FORM, what, lambda found: cls(cls.said(Reader(found, meshes(parser)))))
 
     @classmethod
     def said(cls, of: Reader) -> T:
@@ -133,18 +126,18 @@ def _at(where: str, text: str) -> str:
     return f"{where}: {text}" if where else text
 
 
-class NodeClaim(NamedTuple):
-    """A claim on an index of a node."""
+class ClaimAt(NamedTuple):
+    """A claim on an index of a node, or on a dim of a value."""
 
-    node: str
+    where: str
     claim: Claimed
 
     def __str__(self) -> str:
-        return _at(self.node, str(self.claim))
+        return _at(self.where, str(self.claim))
 
 
 @irdl_attr_definition
-class ClaimAttr(Said[NodeClaim]):
+class ClaimAttr(Said[ClaimAt]):
     """A claim on an index of an op: `#plan.claim<0 data*64 by 1>`."""
 
     name = "plan.claim"
@@ -152,22 +145,12 @@ class ClaimAttr(Said[NodeClaim]):
     FORM = re.compile(rf"(?:(?P<node>{_NODE}): )?{_CLAIM}")
 
     @classmethod
-    def said(cls, of: Reader) -> NodeClaim:
-        return NodeClaim(of.text("node"), of.claim(of.found))
-
-
-class ValueClaim(NamedTuple):
-    """A claim on a dim of a value."""
-
-    end: str
-    claim: Claimed
-
-    def __str__(self) -> str:
-        return _at(self.end, str(self.claim))
+    def said(cls, of: Reader) -> ClaimAt:
+        return ClaimAt(of.text("node"), of.claim(of.found))
 
 
 @irdl_attr_definition
-class OwnAttr(Said[ValueClaim]):
+class OwnAttr(Said[ClaimAt]):
     """A value's own claim on a dim, whatever its op says: `#plan.own<result 0: 1 model*8 by 2>`, or `whole data*0 by 2`."""
 
     name = "plan.own"
@@ -175,8 +158,8 @@ class OwnAttr(Said[ValueClaim]):
     FORM = re.compile(rf"(?P<end>{_END}): {_CLAIM}")
 
     @classmethod
-    def said(cls, of: Reader) -> ValueClaim:
-        return ValueClaim(of.text("end"), of.claim(of.found))
+    def said(cls, of: Reader) -> ClaimAt:
+        return ClaimAt(of.text("end"), of.claim(of.found))
 
 
 class ValueMarks(NamedTuple):

@@ -5,6 +5,7 @@ take the raw text at the parser's position instead of its tokens. Only this file
 """
 
 import re
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Self, TypeVar
@@ -112,17 +113,20 @@ def _mesh(parser: AttrParser, declared: re.Match[str]) -> Mesh:
         parser.raise_error(f'`array.mesh = "{declared[1]}"` is not a mesh: {error}', *declared.span(1))
 
 
-def take_match(parser: AttrParser, pattern: re.Pattern[str], what: str) -> str:
-    """Reads the text that matches `pattern` at the parser's position and moves past it.
+def take_match(parser: AttrParser, pattern: re.Pattern[str], what: str, read: Callable[[re.Match[str]], T]) -> T:
+    """Returns what `read` makes of the text that matches `pattern` at the parser's position, and moves past the text.
 
-    Raises the parser's error, `expected WHAT`, when nothing matches. The matched text may hold anything: the lexer
-    never sees it.
+    Raises the parser's error, `expected WHAT`, when nothing matches, and an `Error` of `read` as the parser's error at the
+    text. The matched text may hold anything: the lexer never sees it.
     """
     found = pattern.match(parser.lexer.input.content, parser.pos)
     if found is None:
         parser.raise_error(f"expected {what}")
     go_on(parser, found.end())
-    return found.group()
+    try:
+        return read(found)
+    except Error as error:
+        parser.raise_error(str(error), *found.span())
 
 
 def go_on(parser: AttrParser, position: int) -> None:

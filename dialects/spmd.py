@@ -27,6 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 from .array import Barrier, Coordinate, check_axes
 from .collective_arrays import fold, join, library, split
 from .ground.dtypes import Array
+from .ground.errors import Error
 from .ground.monoids import MONOID_NAMES
 from .op_text import ArrayOp, KeywordProperty, array_types
 from .program_text import TextAttr, take_match
@@ -81,12 +82,14 @@ def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:
 
 def _lists(parser: AttrParser, what: str, made: Callable[[tuple[int, ...]], T]) -> tuple[T, ...]:
     """Parses a list of tuples of integers, and applies `made` to each tuple."""
-    start = parser.pos
-    text = take_match(parser, _LISTS, what)
-    try:
-        return tuple(map(made, ast.literal_eval(text)))
-    except (ValueError, TypeError, SyntaxError):
-        parser.raise_error(f"expected {what}", start, start + len(text))
+
+    def lists(found: re.Match[str]) -> tuple[T, ...]:
+        try:
+            return tuple(map(made, ast.literal_eval(found[0])))
+        except (ValueError, TypeError, SyntaxError):
+            raise Error(f"expected {what}") from None
+
+    return take_match(parser, _LISTS, what, lists)
 
 
 def _read_monoid(parser: Parser) -> StringAttr:

@@ -89,12 +89,8 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
 
     @classmethod
     def read(cls, parser: AttrParser) -> "ArrayType":
-        start = parser.pos
-        text = take_match(parser, _ARRAY, "an array type, like `f32[data*128, 256]`")
-        try:
-            return ArrayType.of(*parse_array(text, *meshes(parser)))
-        except Error as error:
-            parser.raise_error(str(error), start, start + len(text))
+        what = "an array type, like `f32[data*128, 256]`"
+        return take_match(parser, _ARRAY, what, lambda found: ArrayType.of(*parse_array(found[0], *meshes(parser))))
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -127,9 +123,7 @@ class AxesAttr(TextAttr[tuple[Place, ...]]):
 
     @classmethod
     def read(cls, parser: AttrParser) -> "AxesAttr":
-        start = parser.pos
-        text = take_match(parser, _AXES, "mesh axes, like `(data, model)`")
-        try:
-            return AxesAttr(tuple(axis_of(axis.strip(), *meshes(parser), split=True) for axis in text[1:-1].split(",")))
-        except Error as error:
-            parser.raise_error(str(error), start, start + len(text))
+        def axes(found: re.Match[str]) -> AxesAttr:
+            return AxesAttr(tuple(axis_of(axis.strip(), *meshes(parser), split=True) for axis in found[0][1:-1].split(",")))
+
+        return take_match(parser, _AXES, "mesh axes, like `(data, model)`", axes)

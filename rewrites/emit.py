@@ -133,21 +133,22 @@ class Emitter:
         """Takes elements at given positions along one dim; all other dims are shared, as in `take_along_axis`."""
         shape = type_at(at).shape
         others = tuple(each for each in range(len(shape)) if each != dim)
-        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], DimensionNumbers((), (dim,), (dim,), others, others), strict=True)))
+        numbers = DimensionNumbers((), (dim,), (dim,), others, others)
         return self.gather(x, self.reshape(self.narrow(at), (*shape, 1)), shape, numbers)
 
     def take_rows(self, x: SSAValue, at: SSAValue, dim: int) -> SSAValue:
         """Takes the rows at the positions `at`, a vector, along a dim."""
         type, (count,) = type_at(x), type_at(at).shape
         others = tuple(each for each in range(len(type.shape)) if each != dim)
-        numbers = Record(GATHER, tuple(zip(FIELDS[GATHER], DimensionNumbers(others, (dim,), (dim,), (), ()), strict=True)))
+        numbers = DimensionNumbers(others, (dim,), (dim,), (), ())
         shape = (*type.shape[:dim], count, *type.shape[dim + 1 :])
         return self.gather(x, self.reshape(at, (count, 1)), shape, numbers)
 
-    def gather(self, x: SSAValue, ids: SSAValue, shape: Shape, numbers: Record) -> SSAValue:
+    def gather(self, x: SSAValue, ids: SSAValue, shape: Shape, numbers: DimensionNumbers) -> SSAValue:
         """A gather whose ids are all within bounds."""
         inside = {"mode": CLAMPS, "fill_value": None, "indices_are_sorted": False, "unique_indices": False}
-        return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=numbers, **inside)
+        said = Record(GATHER, tuple(zip(FIELDS[GATHER], numbers, strict=True)))
+        return self.make("gather", (x, ids), type_at(x).dtype, shape, dimension_numbers=said, **inside)
 
     def narrow(self, ids: SSAValue) -> SSAValue:
         """Casts ids to i32. Ids outside of every array stay outside."""

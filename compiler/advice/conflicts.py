@@ -154,8 +154,7 @@ def _index(plan: State, each: placement.Clash, claim: placement.Claim, position:
     node = node_of(plan, each)
     if node is None:
         return None
-    places = node.signature.operand_at[position] if position >= 0 else node.signature.result_at[-1 - position]
-    return next((at for at, place in places.items() if place.dim == claim.at), None)
+    return next((at for at, place in node.signature.places_of(position).items() if place.dim == claim.at), None)
 
 
 def out_of_order(plan: State) -> str | None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.program.program import NO_NODE, ValueId
 from ..cost.memory import at_peak, held_at_peak, peak_bytes
@@ -15,6 +14,7 @@ from ..plan.claims import Some, led_by, tile
 from ..plan.named_laws import made_by, unnumbered, value_name
 from ..plan.state import State
 from ..views.grouping import grouped
+from .tactic_edits import attempted
 
 TRIPS = 8
 """The number of parts in which a large value is tried."""
@@ -103,7 +103,7 @@ def best_in_parts(plan: State) -> tuple[str, int] | None:
     if len(plan.source.program.nodes) > MOST_OPS or not (values := large(plan)) or _is_in_parts(plan, values[0]):
         return None
     for each in in_parts(plan, 1, beside_axes=False):
-        made = _made(plan, each)
+        made = attempted(plan, each)
         if made is not None and _frees(plan, _held_on(plan, made, each.loop)):
             freed = peak_bytes(plan) - peak_bytes(made)
             return (each.text, freed) if _frees(plan, freed) else None
@@ -112,13 +112,6 @@ def best_in_parts(plan: State) -> tuple[str, int] | None:
 
 def _is_in_parts(plan: State, value: ValueId) -> bool:
     return any(_is_on(plan, value, loop) for loop in plan.mesh.loops)
-
-
-def _made(plan: State, loop: InParts) -> State | None:
-    try:
-        return loop(plan)
-    except Error:
-        return None
 
 
 def _held_on(plan: State, made: State, loop: str) -> int:

@@ -34,8 +34,7 @@ def dim_instead(plan: State, stop: BlockedOp) -> int | None:
     instead = plan.decisions.placements.elsewhere.get(stop.node, {}).get(stop.axis)
     if instead is None or instead.claim is None:
         return None
-    signature = plan.source.program.nodes[stop.node].signature
-    at = signature.operand_at[stop.operand] if stop.operand >= 0 else signature.result_at[-1 - stop.operand]
+    at = plan.source.program.nodes[stop.node].signature.places_of(stop.operand)
     return at[instead.claim.at].dim if instead.claim.at in at else None
 
 

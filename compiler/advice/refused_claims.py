@@ -5,13 +5,12 @@ a on dim 0 of `y`, so c too; tile('c', 1, 'y') is refused    -->   c on another 
 6 rows over 4 devices                                         -->   padded=True, if that can be
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
 from ...dialects.ground.amounts import of_bytes
-from ...dialects.ground.errors import Error
 from ..cost.collectives import bytes_per_device
 from ..cost.costs import price
 from ..inputs.message_language import option, step
@@ -21,8 +20,7 @@ from ..plan.refusals import Refused
 from ..plan.seeds import Seed
 from ..plan.state import State
 from .stops import TRIED
-
-PlanStep = Callable[[State], State]
+from .tactic_edits import PlanStep, attempted
 
 
 def advised(plan: Some, act: Callable[[Some], Some]) -> Some:
@@ -63,7 +61,7 @@ def _other_axes(plan: State, seed: Seed) -> Iterator[tuple[str, State]]:
     """Yields the plans with the value on another axis."""
     axes = [axis for axis in plan.mesh if axis != seed.axis and plan.mesh[axis] > 1] if seed.dim is not None else []
     for axis in axes:
-        made = _tried(plan, [partial(place, seeds=[replace(seed, axis=axis)], text="")])
+        made = attempted(plan, partial(place, seeds=[replace(seed, axis=axis)], text=""))
         # An axis that the dim is on already changes nothing.
         if made is not None and not made.actions[-1].idle:
             yield f"use the axis `{axis}` ({plan.mesh[axis]} devices)", made
@@ -78,7 +76,7 @@ def _other_orders(plan: State, act: PlanStep, error: Refused) -> Iterator[tuple[
     text = f"{'replicate' if seed.dim is None else 'tile'}({claim}, propagate=False)"
     first = partial(place, seeds=[seed], text=text, propagate=False)
     for said, before, after in (("apply this tactic", act, []), (f"apply {step(text)}", first, [act])):
-        made = _tried(plan, [partial(redone, number=number, steps=[before], keeps=True), *after])
+        made = attempted(plan, partial(redone, number=number, steps=[before], keeps=True), *after)
         if made is not None:
             yield f"{said} before tactic {number + 1} ({plan.actions[number].said})", made
 
@@ -99,22 +97,12 @@ def _padded(plan: State, error: Refused, act: PlanStep) -> Iterator[str]:
     axes = (*before, *(axis for axis in seed.among or (seed.axis,) if axis not in before))
     pads = replace(seed, axis="", padded=True, multiple=0).over(axes, split.mesh)
     if not before:
-        if not seed.padded and _tried(plan, [partial(place, seeds=pads, text="")]) is not None:
+        if not seed.padded and attempted(plan, partial(place, seeds=pads, text="")) is not None:
             yield f"or have it padded: add {option('padded')} to this tactic"
         return
     text = f"tile({seed.name!r}, {dim}, {axes!r}, padded=True)"
     number, *more = {*before.values()}
     at_once = partial(redone, number=number, steps=[partial(place, seeds=pads, text=text)], keeps=False)
-    if number >= plan.own and not more and _tried(plan, [at_once]) is not None:
+    if number >= plan.own and not more and attempted(plan, at_once) is not None:
         instead = f"in place of tactic {plan.cited(number)}"
         yield f"place all axes of the dim at once, which pads for all of them: {step(text)}, {instead}"
-
-
-def _tried(plan: State, steps: Sequence[PlanStep]) -> State | None:
-    """The plan after these steps; None if one of them is refused."""
-    try:
-        for step in steps:
-            plan = step(plan)
-    except Error:
-        return None
-    return plan

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import checked
 from ...rewrites.decide.price import Price
 from ..cost.collectives import bytes_per_device
@@ -25,6 +24,7 @@ from ..plan.state import State
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell, Part, View
 from .rewrite_candidates import LawCandidate, matched, searched
+from .tactic_edits import attempted
 
 ALWAYS_LISTED = "recompute", "stack"
 """Laws that are listed even if they save nothing on CPU, because compilers for other devices gain by them."""
@@ -145,9 +145,8 @@ def _saved(plan: State, each: LawCandidate) -> Saved | None:
 
 
 def _tried(plan: State, each: LawCandidate) -> Saved | None:
-    try:
-        made = each(plan)
-    except Error:
+    made = attempted(plan, each)
+    if made is None:
         return None
     (sent, computed, stored), (sends, computes, stores) = _cost(plan), _cost(made)
     return Saved(sent - sends, computed - computes, stored - stores, price(made))

@@ -241,22 +241,14 @@ def advice_for_whole(node: Node) -> str:
     return f"say along which dims it can run in parts, on the function that calls it: {form}"
 
 
-def _digits(node: Node, position: int) -> tuple[tuple[SubIndex, ...], ...]:
-    signature = node.signature
-    return signature.operand_dims[position] if position >= 0 else signature.result_dims[-1 - position]
-
-
 def _fits(table: Table, stop: BlockedOp, node: Node, factor: Factor, padded: bool = False) -> bool:
     """Whether some index of the dim at which the axis stops accepts this factor."""
-    return _takes(table, node, _digits(node, stop.operand)[stop.dim], factor, padded)
+    return _takes(table, node, node.signature.dims_of(stop.operand)[stop.dim], factor, padded)
 
 
 def _takes(table: Table, node: Node, digits: tuple[SubIndex, ...], factor: Factor, padded: bool = False) -> bool:
-    for digit in digits:
-        index = digit.inward(factor, padded, node.signature.shifts)
-        if index is not None and table.misfit(node, digit.at, index) is None:
-            return True
-    return False
+    found = ((digit.at, digit.inward(factor, padded, node.signature.shifts)) for digit in digits)
+    return any(index is not None and table.misfit(node, at, index) is None for at, index in found)
 
 
 def _one_block(stop: BlockedOp) -> Factor | None:
@@ -277,10 +269,10 @@ def _fewer(plan: State, stop: BlockedOp, node: Node) -> int | None:
 def _other_dims(plan: State, stop: BlockedOp, node: Node) -> Iterator[tuple[int, int]]:
     """Yields other dims that the axis could tile, of the op's results or of the value that it reads: position and dim."""
     read = [stop.operand] if stop.operand >= 0 and plan.source.program.producer[node.end(stop.operand)] >= 0 else []
-    stopped = {digit.at for digit in _digits(node, stop.operand)[stop.dim]}
+    stopped = {digit.at for digit in node.signature.dims_of(stop.operand)[stop.dim]}
     for position in (*range(-1, -1 - len(node.results), -1), *read):
         value = node.end(position)
-        for dim, digits in enumerate(_digits(node, position)):
+        for dim, digits in enumerate(node.signature.dims_of(position)):
             if {digit.at for digit in digits} & stopped:
                 continue
             factor = next_factor(plan.table, value, dim, stop.axis)

@@ -28,12 +28,19 @@ class Change(NamedTuple):
         return redone(plan, self.number, [self.step], keeps=self.keeps)
 
 
+def attempted(plan: Some, *steps: Callable[[Some], Some]) -> Some | None:
+    """The plan after these steps; None if one of them is refused."""
+    try:
+        for step in steps:
+            plan = step(plan)
+    except Error:
+        return None
+    return plan
+
+
 def helpful_edits(plan: Some, changes: Iterable[Change], is_open: Callable[[State], bool]) -> Iterator[tuple[Change, Some]]:
     """Yields the changes that are not refused and that end what they are meant to end, each with the plan that it makes."""
     for change in changes:
-        try:
-            made = change(plan)
-        except Error:
-            continue
-        if not is_open(made):
+        made = attempted(plan, change)
+        if made is not None and not is_open(made):
             yield change, made

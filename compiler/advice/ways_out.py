@@ -34,7 +34,7 @@ from ..plan.refusals import Refused
 from ..plan.state import State
 from ..views.grouping import alike
 from .open_conflicts import is_open, open_keys
-from .tactic_edits import Change
+from .tactic_edits import Change, PlanStep, attempted
 
 FARTHEST = 16
 """How many values before a conflict, and ops after it, are searched for smaller values that could be gathered."""
@@ -65,6 +65,8 @@ class Resolution:
     price: Price = field(repr=False)
     """What the plan then costs in a call. Ways out are compared by it, with each other and with the plan as it is."""
     stored: Callable[[], int] = field(repr=False, compare=False)
+    step: PlanStep = field(repr=False, compare=False)
+    """The tactic as a function of a plan."""
 
     @property
     def seconds(self) -> float:
@@ -82,14 +84,6 @@ class Resolution:
         if self.dim is None:
             return f"replicate({self.value if isinstance(self.value, str) else [*self.value]!r}, {self.axis!r})"
         return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
-
-    @property
-    def step(self) -> Callable[[State], State]:
-        """The tactic as a function of a plan."""
-        values = self.value if isinstance(self.value, str) else [*self.value]
-        if self.dim is not None:
-            return partial(tile, values=values, dim=self.dim, axis=self.axis)
-        return partial(replicate, values=values, axis=self.axis)
 
     def __call__(self, plan: Some) -> Some:
         return Change(self.step, plan.own if self.first else None, keeps=True)(plan)
@@ -115,7 +109,7 @@ class _Way(NamedTuple):
     key: Key
     value: str | tuple[str, ...]
     dim: int | None
-    step: Callable[[State], State]
+    step: PlanStep
     first: bool
     part: ValueId
     """The part of the program that it is about."""
@@ -200,7 +194,7 @@ def tried_ways_out(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
 
 def _best(plan: State, found: Sequence[_Tried]) -> Ways:
     made = [
-        Resolution(way.value, str(way.key[2]), way.dim, way.first, cost.bytes, cost.flops, price(plan, cost), stored)
+        Resolution(way.value, str(way.key[2]), way.dim, way.first, cost.bytes, cost.flops, price(plan, cost), stored, way.step)
         for way, cost, _, stored in found
     ]
     made.sort(key=lambda each: (each.price, each.first))
@@ -338,12 +332,7 @@ def _way(plan: State, each: placement.Clash, values: Sequence[ValueId], dim: int
 
 def _helps(plan: State, way: _Way) -> bool:
     """Whether a way out can be applied after all tactics, and ends the conflict. This is quick to check."""
-    if way.first:
-        return True
-    try:
-        return not is_open(way.step(plan), way.key)
-    except Error:
-        return False
+    return way.first or ((made := attempted(plan, way.step)) is not None and not is_open(made, way.key))
 
 
 def node_of(plan: State, each: placement.Clash) -> Node | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from ...dialects.ground.amounts import at_most
 from ...dialects.ground.errors import Error, did_you_mean
 from ..advice.redundancy import redundant_flops, silent
 from ..cost.collectives import Collective, bytes_per_device, collectives, counts
@@ -40,17 +41,17 @@ def expect(plan: State, wanted: Mapping[str, int | str]) -> None:
     """
     kinds = counts(plan)
     asked = [(name, each := _quantity(name, kinds), _limit(name, given, each)) for name, given in wanted.items()]
-    wrong, notes = list[str](), list[str]()
+    wrong, notes = list[str](), list[object]()
     for name, quantity, limit in asked:
         if not limit.holds(have := quantity.of(plan)):
             exact = not limit.sign and name in QUANTITIES
             bound = f"exactly {limit} (a bound is written '<{limit}')" if exact else limit
             wrong.append(f"{name}: {quantity.shown(have)}, expected {bound}")
-            notes += map(str, quantity.parts(plan))
+            notes += quantity.parts(plan)
     if wrong:
-        more = [f"and {len(notes) - MOST_COLLECTIVES} more"] if len(notes) > MOST_COLLECTIVES else []
         title = f"the plan differs from what is expected: {'; '.join(wrong)}"
-        raise Error(title, notes=[*notes[:MOST_COLLECTIVES], *more], helps=["`plan.explain(value)` says which tactic decided"])
+        helps = ["`plan.explain(value)` says which tactic decided"]
+        raise Error(title, notes=at_most(MOST_COLLECTIVES, notes), helps=helps)
 
 
 def _quantity(name: str, kinds: Counts) -> Quantity:

@@ -17,6 +17,7 @@ other values, or if the program around these values has changed.
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from ...dialects.ground.amounts import at_most
 from ...rewrites.program.program import ValueId
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
@@ -67,9 +68,8 @@ def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], name
     if not values and not sent:
         return ""
     # The order of arguments is not the tactic's.
-    rows = [str(row[0]) for row in merged([name] for name in sorted(values))]
-    more = [f"and {len(rows) - MOST_VALUES} more"] if len(rows) > MOST_VALUES else []
-    return f"{', '.join([*rows[:MOST_VALUES], *more])}: {sent or 'no collectives'}"
+    rows = [row[0] for row in merged([name] for name in sorted(values))]
+    return f"{', '.join(at_most(MOST_VALUES, rows))}: {sent or 'no collectives'}"
 
 
 def layout_rows(plan: State) -> list[str]:

@@ -23,6 +23,7 @@ from ..cost.flops import flops_per_device
 from ..cost.loops import loops
 from ..cost.memory import memory
 from ..gc_pause import without_collector
+from ..inputs.checks import shortened
 from ..inputs.message_language import Question, question, step
 from ..plan.annotation_outcomes import unapplied
 from ..plan.state import State
@@ -84,7 +85,9 @@ def _summary(plan: State) -> Summary:
         *sent_around(plan),
         *_in_parts(plan),
     ]
-    redundant = _section(Question.SILENT, [one_line(str(each)) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant")
+    redundant = _section(
+        Question.SILENT, [shortened(str(each), WIDTH) for each in excessive[:MOST_SHOWN]], len(excessive), "redundant"
+    )
     note = unapplied(plan)
     sections = [*redundant, *_conflicts(plan), *_stops(plan)]
     return Summary([*_tactics(plan)], figures, sections, [] if note is None else [note])
@@ -106,7 +109,7 @@ def _otherwise(plan: State) -> Iterator[str]:
     """Yields lines if the plan is of another program than its function."""
     if lines := plan.source.traced.changes:
         yield f"another program than {plan.source.traced.name}: {lines[0]}"
-        yield from (f"  {one_line(line)}" for line in lines[1 : MOST_SHOWN + 1])
+        yield from (f"  {shortened(line, WIDTH)}" for line in lines[1 : MOST_SHOWN + 1])
         if (more := len(lines) - 1 - MOST_SHOWN) > 0:
             yield f"  and {counted(more, 'other')}"
 
@@ -118,16 +121,11 @@ def _in_parts(plan: State) -> Iterator[str]:
         yield f"  help: {of_bytes(size)} of it can be computed in parts: {step(text)}"
 
 
-def one_line(text: str) -> str:
-    """Shortens a text to one line of `WIDTH` characters, ending in `...` if it is cut."""
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
-
-
 def _tactics(plan: State) -> Iterator[str]:
     count = counted(len(plan.actions), "tactic") if plan.actions else "no tactics"
     yield f"Plan of {plan.source.traced.name} on {plan.mesh}: {count}"
     for number, action in list(enumerate(plan.actions))[:MOST_TACTICS]:
-        yield f"  {one_line(plan.cited(number))}{', which changes nothing' if action.idle else ''}"
+        yield f"  {shortened(plan.cited(number), WIDTH)}{', which changes nothing' if action.idle else ''}"
     if (more := len(plan.actions) - MOST_TACTICS) > 0:
         yield f"  ... and {more} more: {question(Question.TRACE)}"
 
@@ -154,7 +152,7 @@ def _conflicts(plan: State) -> Iterator[tuple[str, list[str]]]:
         if to_take(plan, ways) is None:
             way = f"{first.left_open}; no way out costs less, the fastest is {ways[0]!r}"
     helps = [f"  help: {help}" for help in (out_of_order(plan), way) if help is not None]
-    shown = "\n".join([one_line(repr(first)), *helps])
+    shown = "\n".join([shortened(repr(first), WIDTH), *helps])
     yield from _section(Question.CONFLICTS, [shown], len(keys), "open conflicts")
 
 
@@ -164,7 +162,7 @@ def _stops(plan: State) -> Iterator[tuple[str, list[str]]]:
     for each in found:
         alike.setdefault((each.op, each.axis, each.dim, each.reason), each)
     shown = [
-        "\n".join([one_line(each.title), *(f"  help: {help}" for help in each.helps)])
+        "\n".join([shortened(each.title, WIDTH), *(f"  help: {help}" for help in each.helps)])
         for each in list(alike.values())[:MOST_SHOWN]
     ]
     yield from _section(Question.BLOCKED, shown, len(found), "propagation stopped")

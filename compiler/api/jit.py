@@ -175,8 +175,7 @@ class Jitted(Generic[P, R]):
             raise (problem or error) from None
         except AttributeError as error:
             raise (cannot_run(self.__name__, device_mesh(self.mesh, self.devices)) or error) from None
-        if self.calls.is_idle:
-            self._warn_of_no_tactics()
+        self._warn_of_no_tactics()
         if self.calls.gathered:
             self._say_what_is_gathered()
         if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self._moved(given, kwargs)) is not None:
@@ -217,8 +216,8 @@ class Jitted(Generic[P, R]):
         return Compiled[R](plan, self.devices)
 
     def _warn_of_no_tactics(self) -> None:
-        """Warns once, at the caller's line, that there are no tactics, so that every device computes everything."""
-        if self.calls.warned:
+        """Warns once, at the caller's line, if there are no tactics, so that every device computes everything."""
+        if self.calls.warned or not self.calls.is_idle:
             return
         self.calls.warned = True
         text = f"`pt.jit` of `{self.__name__}` has no tactics: each of the {self.mesh.size} devices computes all of it. "
@@ -227,15 +226,13 @@ class Jitted(Generic[P, R]):
     def trace(self, *args: object, **kwargs: object) -> JaxTraced:
         """Returns JAX's `Traced`, as `jax.jit(f).trace` does. `jax.export` accepts functions that have this method."""
         traced = cast(Any, self.jitted).trace(*self.bound, *args, **kwargs)
-        if self.calls.is_idle:
-            self._warn_of_no_tactics()
+        self._warn_of_no_tactics()
         return traced
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
         lowered = cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
-        if self.calls.is_idle:
-            self._warn_of_no_tactics()
+        self._warn_of_no_tactics()
         return lowered
 
     # Any: a tree of `jax.ShapeDtypeStruct`s, with the structure of the result.

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast, overload
 
+from ...dialects.ground.amounts import at_most
 from ...dialects.ground.errors import Error, warn
 from ...dialects.mesh import Mesh
 from ..answers.plan_text import layout_rows, records
@@ -159,22 +160,16 @@ class Replayed:
             )
         else:
             title = f"`{file}` was saved from another program: {some if lines else 'it has other layouts now'}"
-        notes = [
-            *program,
-            *(
-                f"{line.location}: `{line.said}`\nwas {line.record or 'nothing'}\n is {now or 'nothing'}"
-                for line, now in lines[:MOST_CHANGES]
-            ),
+        changed = [
+            f"{line.location}: `{line.said}`\nwas {line.record or 'nothing'}\n is {now or 'nothing'}" for line, now in lines
         ]
-        notes += [f"and {len(lines) - MOST_CHANGES} more tactics"] if len(lines) > MOST_CHANGES else []
-        notes += _noted("layouts have changed", moved)
+        notes = [*program, *at_most(MOST_CHANGES, changed, " tactics"), *_noted("layouts have changed", moved)]
         at = lines[0][0].location if lines else None
         return Error(title, location=at, notes=notes, helps=[f'to keep what it does now: plan.save("{file}")'])
 
 
 def _noted(title: str, changes: Sequence[str]) -> list[str]:
-    more = [f"and {len(changes) - MOST_CHANGES} more"] if len(changes) > MOST_CHANGES else []
-    return ["\n".join([f"{title}:", *changes[:MOST_CHANGES], *more])] if changes else []
+    return ["\n".join([f"{title}:", *at_most(MOST_CHANGES, changes)])] if changes else []
 
 
 def _program_note(block: Block, plan: Plan) -> list[str]:

@@ -62,9 +62,9 @@ def tactics_of(text: str) -> list[PlanStep]:
     return found
 
 
-def _at_line(location: Location, error: Error) -> Error:
-    """Locates an error at its line of the trace, which the user can correct."""
-    return relocated(error, location.narrowed(error.title))
+def _at_line(location: Location | None, error: Error) -> Error:
+    """Locates an error at its line of the trace, which the user can correct; the same error if there is no line."""
+    return error if location is None else relocated(error, location.narrowed(error.title))
 
 
 def tactic_of(call: Call, location: Location | None = None) -> PlanStep:
@@ -79,7 +79,7 @@ def tactic_of(call: Call, location: Location | None = None) -> PlanStep:
         raise Error(title, location=location and location.narrowed(title), helps=helps)
     signature = inspect.signature(make if act is None else partial(act, None))
     if (problem := no_argument(name, call.kwargs, signature)) is not None:
-        raise problem if location is None else _at_line(location, problem)
+        raise _at_line(location, problem)
     # An argument of `at` may be a tactic too.
     args = [tactic_of(each, location) if isinstance(each, Call) else each for each in call.args]
     kwargs = {key: tactic_of(each, location) if isinstance(each, Call) else each for key, each in call.kwargs.items()}
@@ -90,7 +90,7 @@ def tactic_of(call: Call, location: Location | None = None) -> PlanStep:
         title = f"`{name}` is called with wrong arguments"
         raise Error(title, location=location, label=str(error), helps=[taken_by(name, signature)]) from None
     except Error as error:
-        raise error if location is None else _at_line(location, error) from None
+        raise _at_line(location, error) from None
 
 
 def _of_today(call: Call) -> Call:

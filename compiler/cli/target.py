@@ -25,6 +25,7 @@ from ..api.plan import Plan, plan
 from ..api.tactic_text import tactics_of
 from ..inputs.files import regular
 from ..inputs.lines import raised_at
+from ..inputs.names import listed
 
 NOTATION = ".partita"
 MOST_LISTED = 8
@@ -47,8 +48,10 @@ def _functions_of(module: ModuleType, name: str) -> list[str]:
     """The helps for an unknown function: the nearest names, and the functions that the file itself defines."""
     every = [each for each, value in vars(module).items() if callable(value)]
     own = [each for each in every if getattr(vars(module)[each], "__module__", None) == module.__name__]
-    listed = ", ".join(f"`{each}`" for each in own[:MOST_LISTED]) + (", ..." if len(own) > MOST_LISTED else "")
-    return [*did_you_mean(name, every, most=3), f"its functions: {listed}" if own else "it defines no function"]
+    return [
+        *did_you_mean(name, every, most=3),
+        f"its functions: {listed(own, MOST_LISTED)}" if own else "it defines no function",
+    ]
 
 
 def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:

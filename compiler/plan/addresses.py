@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from math import prod
+from typing import Self
 
 from xdsl.ir import SSAValue
 
@@ -129,6 +130,19 @@ class _Gradients:
         return node.operands if node.is_border or node.op_name == "add_any" or is_moved or is_seen_through(node) else ()
 
 
+class NamedValues(dict[str, list[ValueId]]):
+    """Values by their names, of which a pattern may match some. Several values may have one name."""
+
+    @cached_property
+    def every(self) -> Names:
+        return Names([*self], under=False)
+
+    @classmethod
+    def single(cls, named: Mapping[str, ValueId]) -> Self:
+        """Of one value for each name."""
+        return cls((name, [value]) for name, value in named.items())
+
+
 @dataclass(frozen=True)
 class Addresses:
     """The names of the values of one traced program."""
@@ -182,10 +196,10 @@ class Addresses:
         return found
 
     @cached_property
-    def _named_inside(self) -> dict[str, list[ValueId]]:
+    def _named_inside(self) -> NamedValues:
         """The gradients, tags and scopes, and what is counted in scopes."""
         gradients = self.gradients
-        return gradients | {name: [*gradients.get(name, ()), *values] for name, values in self.inside.items()}
+        return NamedValues(gradients | {name: [*gradients.get(name, ()), *values] for name, values in self.inside.items()})
 
     def gradients_of(self, name: str) -> Sequence[ValueId]:
         """The gradients of the values with this name, if they have one."""
@@ -209,10 +223,10 @@ class Addresses:
         return found
 
     @cached_property
-    def _former(self) -> dict[str, list[ValueId]]:
+    def _former(self) -> NamedValues:
         """The names that earlier versions gave to values that are neither arguments, results nor tagged."""
         counted = self._counted(lambda node: node.op_name)
-        return {name: [value] for name, value in counted.items()} | self._numbers_of(self.traced.former)
+        return NamedValues(NamedValues.single(counted) | self._numbers_of(self.traced.former))
 
     def name(self, value: ValueId) -> str:
         """The name of one value. Arguments are named without a look at all other values."""
@@ -276,24 +290,24 @@ class Addresses:
     def one(self, glob: str) -> dict[str, ValueId]:
         glob, paths = glob.removeprefix(TODAY), self._paths
         taken = {name: paths[name] for name in self._outer.matched(glob)}
-        taken = taken or self._matched(glob, self._inner, self._named_inside)
+        taken = taken or self._matched(glob, self._named_inside)
         # An op outside of scopes is named only with a number, and a former name has one, or a transformation.
         if not taken and "#" in glob:
-            taken = self._matched(glob, self._counted_names, self._counted_values)
+            taken = self._matched(glob, self._counted_values)
         if not taken and "#" in glob:
-            taken = self._matched(glob, self._alike_names, self._alike)
+            taken = self._matched(glob, self._alike)
         if not taken and ("#" in glob or "(" in glob):
-            taken = self._matched(glob, self._former_names, self._former)
+            taken = self._matched(glob, self._former)
         # `**` matches nothing in a program without values.
         if not taken and (paths or glob != "**"):
             no_list(glob)
             raise self._unknown(glob)
         return taken
 
-    def _matched(self, glob: str, names: Names, named: Mapping[str, Sequence[ValueId]]) -> dict[str, ValueId]:
+    def _matched(self, glob: str, named: NamedValues) -> dict[str, ValueId]:
         """The values of the names that match, each once. Several values of one name go by their own, or by a number."""
         taken: dict[ValueId, str] = {}
-        for name in names.matched(glob):
+        for name in named.every.matched(glob):
             values = named[name]
             own = [name] if len(values) == 1 else [self.names[value] for value in values]
             marks = own if len({*own}) == len(own) else [f"{name}#{i}" for i in range(len(values))]
@@ -319,30 +333,14 @@ class Addresses:
         return Names([*self._paths])
 
     @cached_property
-    def _inner(self) -> Names:
-        return Names([*self._named_inside], under=False)
+    def _counted_values(self) -> NamedValues:
+        return NamedValues.single(self.by_op)
 
     @cached_property
-    def _counted_names(self) -> Names:
-        return Names([*self.by_op], under=False)
-
-    @cached_property
-    def _counted_values(self) -> dict[str, list[ValueId]]:
-        return {name: [value] for name, value in self.by_op.items()}
-
-    @cached_property
-    def _alike(self) -> dict[str, list[ValueId]]:
+    def _alike(self) -> NamedValues:
         """The values that share a name, each by its number: `h#0`, `h#1`."""
         several = ((name, values) for name, values in self._named_inside.items() if len(values) > 1)
-        return {f"{name}#{number}": [value] for name, values in several for number, value in enumerate(values)}
-
-    @cached_property
-    def _alike_names(self) -> Names:
-        return Names([*self._alike], under=False)
-
-    @cached_property
-    def _former_names(self) -> Names:
-        return Names([*self._former], under=False)
+        return NamedValues((f"{name}#{number}", [value]) for name, values in several for number, value in enumerate(values))
 
     @cached_property
     def _inputs(self) -> Names:
@@ -384,10 +382,6 @@ class Within(Addresses):
 
     def __repr__(self) -> str:
         return f"Within({self.given!r} of {self.traced})"
-
-    @cached_property
-    def chosen(self) -> dict[str, ValueId]:
-        return self.every.find(self.given)
 
     @cached_property
     def wanted(self) -> frozenset[ValueId]:

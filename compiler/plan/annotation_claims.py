@@ -17,7 +17,7 @@ from ...rewrites.program.program import ValueId
 from ..gc_pause import without_collector
 from ..trace.annotations import Said
 from .annotation_outcomes import even
-from .claims import Some, is_same, new_claim, on_axes, on_parts, put, wanted
+from .claims import Some, acted, is_same, new_claim, on_axes, on_parts, put, wanted
 from .seeds import Seed, SeedOn
 from .state import Action, State
 
@@ -36,7 +36,7 @@ def place_said(plan: Some, said: Sequence[tuple[ValueId, Said]], text: str, is_l
     action = Action(text, "place", dict.fromkeys(value for value, _ in said), is_said=True, reconciles=reconciles, redo=redo)
     with without_collector():
         table = on_axes(plan, None, lambda table: _claimed(plan, table, seeds, dict(said), action))
-    return replace(plan, table=table, actions=(*plan.actions, replace(action, idle=is_same(plan.table, table))))
+    return acted(plan, replace(action, idle=is_same(plan.table, table)), table)
 
 
 def seeds_of(plan: State, value: ValueId, said: Said) -> Iterator[Seed]:

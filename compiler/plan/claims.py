@@ -5,7 +5,7 @@ An action changes a plan or fails with a reason. It never applies partially, bec
     tile(plan, "x", 0, "data")    -->    the plan with x: f32[data*64, 8], and everything that follows by propagation
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -27,6 +27,7 @@ from ..gc_pause import without_collector
 from ..inputs.checks import Axes, axes_of, block_of, checked_axis, dim_number, flag_of, no_axis, range_name, shown
 from ..inputs.message_language import step
 from ..inputs.names import Patterns
+from ..inputs.tactic_calls import Call
 from ..trace.trace import Traced
 from .refusals import (
     Refused,
@@ -71,20 +72,21 @@ def tile(
     said = {"propagate": (propagate, True), "held": (held, False), "padded": (padded, False), "block": (block, None)}
     said |= {"backward": (backward, True)}
     on = axis if isinstance(axis, str) else axes
-    text = _call("tile", (values, dim, on), {name: given for name, (given, default) in said.items() if given != default})
+    more = {name: given for name, (given, default) in said.items() if given != default}
     named = plan.names(values, dim).items()
     seed = partial(Seed, axis="", padded=padded, block=block, at_uses=not backward)
     seeds = [seed(value, plan.dim_of(value, dim, name), name=name) for name, value in named]
     seeds = [each for seed in seeds for each in seed.over(axes, plan.mesh)]
     given = {name: given for name, (given, _) in said.items()}
-    return place(plan, seeds, text, propagate=propagate, held=held).by(partial(tile, values=values, dim=dim, axis=on, **given))
+    made = place(plan, seeds, str(Call("tile", (values, dim, on), more)), propagate=propagate, held=held)
+    return made.by(partial(tile, values=values, dim=dim, axis=on, **given))
 
 
 def replicate(plan: Some, values: Patterns, axis: Axes, *, propagate: bool = True) -> Some:
     """Claims to keep these values replicated along axes. Propagation does not cross them."""
     axes = axes_of(axis)
     on = axis if isinstance(axis, str) else axes
-    text = _call("replicate", (values, on), {} if propagate else {"propagate": False})
+    text = str(Call("replicate", (values, on), {} if propagate else {"propagate": False}))
     named = plan.source.addresses.find(values).items()
     made = place(plan, [Seed(value, None, each, name) for name, value in named for each in axes], text, propagate=propagate)
     return made.by(partial(replicate, values=values, axis=on, propagate=propagate))
@@ -118,8 +120,8 @@ def widen(plan: Some, values: Patterns) -> Some:
     table = plan.table.copy()
     table.widened |= widened
     idle = table.widened == plan.table.widened
-    action = Action(_call("widen", (values,), {}), "widen", idle=idle, redo=partial(widen, values=values))
-    return replace(plan, table=table, actions=(*plan.actions, action))
+    action = Action(str(Call("widen", (values,))), "widen", idle=idle, redo=partial(widen, values=values))
+    return acted(plan, action, table)
 
 
 def each_trip(plan: Some, values: Patterns) -> Some:
@@ -137,8 +139,8 @@ def each_trip(plan: Some, values: Patterns) -> Some:
     table = plan.table.copy()
     table.each_trip |= read
     idle = table.each_trip == plan.table.each_trip or not any(_is_sent(plan, value) for value in read)
-    action = Action(_call("each_trip", (values,), {}), "each_trip", idle=idle, redo=partial(each_trip, values=values))
-    return replace(plan, table=table, actions=(*plan.actions, action))
+    action = Action(str(Call("each_trip", (values,))), "each_trip", idle=idle, redo=partial(each_trip, values=values))
+    return acted(plan, action, table)
 
 
 def _is_sent(plan: State, value: ValueId) -> bool:
@@ -192,14 +194,14 @@ def name(plan: Some, values: Patterns, dim: int, label: str) -> Some:
         title = f"`{label}` already names the range of {plan.dim_with(label)}; dim {dim} of `{first}` is another range"
         raise Error(title, helps=["use another name for it"])
     redo = partial(name, values=values, dim=dim, label=label)
-    action = Action(_call("name", (values, dim, label), {}), "name", redo=redo)
-    return replace(plan, labels={**plan.labels, label: root}, actions=(*plan.actions, action))
+    action = Action(str(Call("name", (values, dim, label))), "name", redo=redo)
+    return acted(replace(plan, labels={**plan.labels, label: root}), action)
 
 
 def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
     """Propagates claims along an axis that were made with `propagate=False`; with `split`, also across reshapes."""
     split = flag_of("split", split)
-    text = _call("propagate", (axis,), {"split": True} if split else {})
+    text = str(Call("propagate", (axis,), {"split": True} if split else {}))
     plan = having(plan, (checked_axis(axis),))
 
     def carried(table: Table) -> Table:
@@ -213,7 +215,7 @@ def propagate(plan: Some, axis: str, *, split: bool = False) -> Some:
     is_loop = any(isinstance(part, Loop) for part in plan.mesh.named(axis))
     table = carried(plan.table) if is_loop else on_axes(plan, None, carried)
     action = Action(text, "place", again=axis, redo=partial(propagate, axis=axis, split=split))
-    made = replace(plan, table=table, actions=(*plan.actions, action))
+    made = acted(plan, action, table)
     return crossing(made, axis) if split else made
 
 
@@ -285,7 +287,12 @@ def place(plan: Some, seeds: Sequence[Seed], text: str, *, propagate: bool = Tru
     action = Action(text, "place", dict.fromkeys(seed.value for seed in seeds), propagate, held, redo=redo, in_loops=in_loops)
     with without_collector():
         table = _claimed(plan, seeds, action)
-    return replace(plan, table=table, actions=(*plan.actions, replace(action, idle=is_same(plan.table, table))))
+    return acted(plan, replace(action, idle=is_same(plan.table, table)), table)
+
+
+def acted(plan: Some, action: Action, table: Table | None = None) -> Some:
+    """The plan with one more action, and with the table that it made."""
+    return replace(plan, table=table or plan.table, actions=(*plan.actions, action))
 
 
 def on_parts(plan: Some, seeds: Sequence[Seed]) -> tuple[Some, list[SeedOn]]:
@@ -507,8 +514,3 @@ def _factor(plan: State, table: Table, seed: SeedOn, dim: int) -> Factor:
     if factor is None:
         raise uneven_claim(plan, table, seed, dim)
     return factor
-
-
-def _call(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
-    parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
-    return f"{name}({', '.join(parts)})"

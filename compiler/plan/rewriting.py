@@ -19,7 +19,7 @@ from ..inputs.checks import patterns_of
 from ..inputs.lines import SourceLines
 from ..inputs.message_language import Question, question
 from ..inputs.names import Patterns, accepting
-from .claims import Some, of_program
+from .claims import Some, acted, of_program
 from .derived_plans import Kin, placed_as
 from .named_laws import check_names, law_line, law_of, made_by, scope_of, untagged, value_name
 from .state import Action, State
@@ -37,7 +37,7 @@ def rewrite(plan: Some, rule: object, at: Patterns) -> Some:
         law.apply(plan.source.program, draft, sites)
         made = carried(plan, draft)
     action = Action(law_line(law, at), "rewrite", redo=partial(rewrite, rule=rule, at=at))
-    return replace(made, actions=(*made.actions, action))
+    return acted(made, action)
 
 
 def chosen(plan: State, law: Law, at: Patterns) -> list[Site]:
@@ -98,7 +98,7 @@ def carried(plan: Some, draft: Draft) -> Some:
             raise _lost(plan, number, min(lost))
         kin = {to[value]: _itself(plan, value) for value in action.values}
         moved = replace(action, values=dict.fromkeys(to[value] for value in action.values))
-        made = replace(made, table=placed_as(made, kin, number, action), actions=(*made.actions, moved))
+        made = acted(made, moved, placed_as(made, kin, number, action))
     return replace(made, labels=_labels(plan, made, to))
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ...dialects.ground.amounts import at_most
 from ...dialects.ground.errors import Error
 from ..answers.plan_text import text_of_plan
 from ..api.notation import load
@@ -103,8 +104,7 @@ def _collectives(made: Replayed, plan: Plan) -> list[str]:
             new += [each] if seen[_key(each)] > had[_key(each)] else []
     else:
         new = list(_more(made, plan.collectives()))
-    shown = [f"new: {each}" for each in new[:MOST_COLLECTIVES]]
-    return [*shown, *([f"and {len(new) - MOST_COLLECTIVES} more"] if len(new) > MOST_COLLECTIVES else [])]
+    return at_most(MOST_COLLECTIVES, [f"new: {each}" for each in new])
 
 
 def _key(each: Collective) -> tuple[object, ...]:

@@ -29,7 +29,7 @@ from ...dialects.regions import BORDERS
 from ...dialects.types import ArrayType
 from ..define.self_defining import DERIVED, derive
 from ..inputs.lines import Origin
-from ..jax_private import called_program, dce_jaxpr, gradient_mark, jaxprs_in_params, with_counts
+from ..jax_private import CALLS, called_program, dce_jaxpr, gradient_mark, jaxprs_in_params, with_counts
 from ..ops.params import Foreign, encode, op_name
 from ..ops.primitives import check_equation, name_of
 from ..ops.prng_keys import Aval, implementation, is_key, is_void, physical, unwrap
@@ -497,11 +497,7 @@ def _same(step: EquationStep) -> Values:
 
 _HANDLERS: Mapping[str, Handler] = {
     "jit": _jit,
-    **dict.fromkeys(
-        """call closed_call composite compute_on custom_jvp_call custom_vjp_call custom_vmap_call fused_call partitioned
-        xla_metadata_call""".split(),
-        _call,
-    ),
+    **dict.fromkeys(CALLS, _call),
     "program_order": _ordered,
     "remat2": _remat,
     "scan": _scan,

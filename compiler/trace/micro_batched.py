@@ -26,6 +26,7 @@ from ...dialects.ground.errors import Error
 from ..inputs.lines import Origin, ScopePath, at_line, scope_path, source_line_of
 from ..inputs.names import accepting
 from ..jax_private import (
+    CALLS,
     GIVEN,
     MADE,
     NameStack,
@@ -41,10 +42,7 @@ from ..jax_private import (
 )
 from ..ops.prng_keys import aval_text, is_key
 
-_CALLS = frozenset(
-    """call closed_call composite compute_on custom_jvp_call custom_vjp_call custom_vmap_call fused_call jit partitioned remat2
-    xla_metadata_call""".split()
-)
+_CALLS = CALLS | {"jit", "remat2"}
 """The calls whose programs take the places of their ops."""
 SPLIT = "micro_batches"
 """The scope of what splits a batch into micro-batches, or puts it together."""

@@ -131,11 +131,6 @@ class Index:
         return next((each.monoid for each in self.parts(Along)), self.monoid)
 
     @property
-    def by_position(self) -> bool:
-        """Whether it matters at which position a device's block begins."""
-        return any(Held.BLOCKS in held for held, _ in self.terms)
-
-    @property
     def reads(self) -> bool:
         """Whether elements are looked up along the index, each of which is on one device."""
         return self.monoid is not None and bool(self.parts(Rows))

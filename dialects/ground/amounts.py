@@ -27,6 +27,11 @@ def there_are(count: int) -> str:
     return f"there {'is' if count == 1 else 'are'} {count:,}"
 
 
+def at_most(most: int, rows: Sequence[object], what: str = "") -> list[str]:
+    """The first `most` of these rows as texts and, if there are more, a last one that says how many: `and 3 more`."""
+    return [*map(str, rows[:most]), *([f"and {len(rows) - most} more{what}"] if len(rows) > most else [])]
+
+
 def of_bytes(count: int) -> str:
     """Writes a number of bytes in the unit that leaves about three digits: `840 bytes`, `1.50 GiB`.
 

@@ -3,6 +3,7 @@
 A pending sum may cross a widening cast, never a narrowing one.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeAlias, cast
 
@@ -17,18 +18,19 @@ _SHORT = (("bfloat", "bf"), ("float", "f"), ("complex", "c"), ("uint", "u"), ("i
 @cache
 def short(dtype: str) -> str:
     """Shortens a dtype's name, as texts write it: `float32 --> f32`, `float8_e4m3fn --> f8_e4m3fn`; `bool` and others stay."""
-    for name, brief in _SHORT:
-        if dtype.startswith(name) and dtype[len(name) :][:1].isdecimal():
-            return brief + dtype[len(name) :]
-    return dtype
+    return _renamed(dtype, _SHORT)
 
 
 @cache
 def long(text: str) -> str:
     """Returns the NumPy name for a short name: `bf16 --> bfloat16`."""
-    for name, brief in _SHORT:
-        if text.startswith(brief) and text[len(brief) :][:1].isdecimal():
-            return name + text[len(brief) :]
+    return _renamed(text, ((brief, name) for name, brief in _SHORT))
+
+
+def _renamed(text: str, names: Iterable[tuple[str, str]]) -> str:
+    for name, other in names:
+        if text.startswith(name) and text[len(name) :][:1].isdecimal():
+            return other + text[len(name) :]
     return text
 
 

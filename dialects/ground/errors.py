@@ -25,10 +25,6 @@ class Span:
     end_line: int
     end_column: int
 
-    def to(self, other: Span) -> Span:
-        """Returns the span from the start of this one to the end of `other`."""
-        return Span(self.line, self.column, other.end_line, other.end_column)
-
 
 # A text with as many mistakes, or statements, as lines is split into lines only once.
 @lru_cache(maxsize=8)

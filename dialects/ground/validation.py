@@ -53,9 +53,9 @@ def shown(given: object) -> str:
         return f"an object of type {kind}"
 
 
-def shortened(text: str) -> str:
-    """Cuts a text that is longer than `MOST_CHARACTERS`, and ends it in `...`."""
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 3]}..."
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Cuts a text that is longer than `most`, and ends it in `...`."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def refused(name: str, takes: str, given: object, *helps: str) -> Error:

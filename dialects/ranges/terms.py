@@ -26,6 +26,21 @@ class Range(Interned):
     __slots__ = ()
 
 
+class BasePlace(Range):
+    """Base of the ranges that are places, which are sorted by their texts."""
+
+    __slots__ = ()
+    size: int
+
+    @property
+    def amount(self) -> str:
+        """How many iterations there are, in text: `4 devices`."""
+        return counted(self.size, "device")
+
+    def __lt__(self, other: Place) -> bool:
+        return str(self) < str(other)
+
+
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Extent(Range):
     """The range `0 .. n-1` on one device, whose compiler decides how to run it: `128`."""
@@ -71,7 +86,7 @@ class Devices(Interned):
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Axis(Range):
+class Axis(BasePlace):
     """A mesh axis, one iteration for each of the `size` devices along it: `data`.
 
     It belongs to a device set; two axes of one name are told apart by the names of their sets.
@@ -101,24 +116,16 @@ class Axis(Range):
         object.__setattr__(self, "stride", prod(size for _, size in self.devices.axes[names.index(self.name) + 1 :]))
 
     @property
-    def amount(self) -> str:
-        """How many iterations there are, in text: `4 devices`."""
-        return counted(self.size, "device")
-
-    @property
     def axis(self) -> Axis:
         """The axis itself. (The `axis` of a sub-axis is the axis that it is a part of.)"""
         return self
-
-    def __lt__(self, other: Place) -> bool:
-        return str(self) < str(other)
 
     def __str__(self) -> str:
         return f"{self.name}@{self.devices.name}" if self.devices.name else self.name
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class SubAxis(Range):
+class SubAxis(BasePlace):
     """Factor number `index` of a mesh axis that is split into sizes, major to minor: `data = data.0:2 * data.1:4`.
 
     This is how an extent of 16 is laid out as `4 x 4` on an axis of 8 devices.
@@ -143,24 +150,16 @@ class SubAxis(Range):
         object.__setattr__(self, "stride", self.axis.stride * prod(self.split[self.index + 1 :]))
 
     @property
-    def amount(self) -> str:
-        """How many iterations there are, in text: `4 devices`."""
-        return counted(self.size, "device")
-
-    @property
     def name(self) -> str:
         """The name of the axis that the sub-axis is a part of."""
         return self.axis.name
-
-    def __lt__(self, other: Place) -> bool:
-        return str(self) < str(other)
 
     def __str__(self) -> str:
         return f"{self.axis}.{self.index}:{self.size}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Loop(Range):
+class Loop(BasePlace):
     """A named loop of `size` iterations, one after another on the same device: `t:8`.
 
     `stride` is how far apart two iterations are, where each iteration of each device has a number: as if the loop were an axis
@@ -188,9 +187,6 @@ class Loop(Range):
     def axis(self) -> Loop:
         """The loop itself, as the `axis` of an axis is the axis."""
         return self
-
-    def __lt__(self, other: Place) -> bool:
-        return str(self) < str(other)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.size}"

@@ -12,7 +12,7 @@ from typing import cast
 
 from ..program.program import Node, NodeId, Program
 from ..rules.rule import RuleApply, RuleNumber, Term, Variable
-from .interpret_rule import IndexMaker, NoTerm, make_term
+from .interpret_rule import IndexMaker, Indices, NoTerm, make_term
 from .rule_ops import ALIASES, COMMUTES, SAME, TELLS, IndexForm, form
 from .through_moves import Seen, at_operand, single, through_moves
 
@@ -36,6 +36,17 @@ class Match:
     def keep(self) -> tuple[int, ...]:
         """The indices of the result."""
         return tuple(each for each in self.ids if each is not None)
+
+    def indices(self, side: Term, maker: IndexMaker) -> Indices:
+        """The indices of a side of the rule. Raises NoTerm if it has no meaning here."""
+        return make_term(side, {name: seen.indices for name, seen in self.bound.items()}, self.keep, maker)
+
+    def has(self, side: Term, maker: IndexMaker) -> bool:
+        """Whether a side of the rule has a meaning here, and no other indices than the result."""
+        try:
+            return set(self.indices(side, maker)) <= set(self.keep)
+        except NoTerm:
+            return False
 
 
 def is_root(left: RuleApply, node: Node) -> bool:
@@ -63,11 +74,7 @@ def matches(program: Program, left: RuleApply, root: Node) -> Iterator[Match]:
 def _sums_as_written(left: RuleApply, found: Match) -> bool:
     """Whether the ops sum over exactly the indices that the rule's left side sums over."""
     maker = IndexMaker()
-    try:
-        end = make_term(left, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
-    except NoTerm:
-        return False
-    return set(end) <= set(found.keep) and sorted(map(sorted, maker.sums)) == sorted(map(sorted, found.sums))
+    return found.has(left, maker) and sorted(map(sorted, maker.sums)) == sorted(map(sorted, found.sums))
 
 
 @dataclass(frozen=True, slots=True)

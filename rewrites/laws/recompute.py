@@ -159,7 +159,7 @@ class Again:
         return []
 
     def compute(self, value: ValueId, before: Before) -> None:
-        """Computes a value again. An op that only names a value is skipped, as the name belongs to the first computation.
+        """Computes a value again.
 
         An op that only names a value is skipped, because the name belongs to the first computation.
         """

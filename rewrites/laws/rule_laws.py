@@ -14,10 +14,10 @@ from ...dialects.definitions.flops import flops
 from ...dialects.ground.errors import Error
 from ..emit import Emitter
 from ..program.program import Node, NodeId, Program, ValueId
-from ..rules import fire_counts
+from ..rules.compile import FIRED
 from ..rules.rule import Rule, RuleApply, Symbol, Term, subterms
 from .build_ops import TermOps
-from .interpret_rule import Costs, IndexMaker, NoTerm, make_term
+from .interpret_rule import Costs, IndexMaker, make_term
 from .isomorphic_sites import Key, levels, site_key
 from .law import Site
 from .match import Match, dtype_at, is_root, matches
@@ -72,13 +72,13 @@ class ByRule:
                 gone.add(number)
         nodes = [program.nodes[number] for number in gone]
         maker = Costs(found.extents)
-        make_term(self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, maker)
+        found.indices(self.rule.right, maker)
         flops, elements = sum(map(_flops, nodes)), sum(prod(program.shape(node.results[0])) for node in nodes)
         return flops - maker.flops, elements - maker.elements
 
     def match(self, program: Program, node: Node) -> Match | None:
         """The match of the law at an op that saves most; None if there is none."""
-        ways = [each for each in matches(program, self.rule.left, node) if self.makes_sense(each)]
+        ways = [each for each in matches(program, self.rule.left, node) if each.has(self.rule.right, IndexMaker())]
         if not ways or not self.holds(_kind(dtype_at(program, node))):
             return None
         return max(ways, key=lambda each: self.saved(program, each))
@@ -86,16 +86,6 @@ class ByRule:
     def holds(self, kind: str) -> bool:
         """Whether the rule is a law for this kind of numbers."""
         return kind in self.proved or problem(self.rule, kind) is None
-
-    def makes_sense(self, found: Match) -> bool:
-        """Whether the right side has no other indices than the result."""
-        try:
-            end = make_term(
-                self.rule.right, {name: seen.indices for name, seen in found.bound.items()}, found.keep, IndexMaker()
-            )
-        except NoTerm:
-            return False
-        return set(end) <= set(found.keep)
 
     def apply(self, program: Program, draft: Draft, sites: Sequence[Site]) -> None:
         for site in sites:
@@ -109,7 +99,7 @@ class ByRule:
         ops = TermOps(Emitter(Before(draft, draft.ops[root.op])), found.extents, dtype_at(program, root))
         bound = {name: ops.plain(draft[seen.value], seen.ids) for name, seen in found.bound.items()}
         draft.replace(value, ops.whole(make_term(self.rule.right, bound, found.keep, ops), found.ids))
-        fire_counts.count_firing(self.name)
+        FIRED[self.name] += 1
 
 
 class _Found(NamedTuple):

@@ -13,18 +13,17 @@ from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
 from ...dialects.plan import (
     ARGUMENT,
+    ClaimAt,
     ClaimAttr,
     Claimed,
     Conflict,
     ConflictAttr,
     MarkAttr,
-    NodeClaim,
     OwnAttr,
     Point,
     PointAttr,
     Stop,
     StopAttr,
-    ValueClaim,
     ValueMarks,
 )
 from ...dialects.ranges.algebra import Place
@@ -64,11 +63,11 @@ def _note_claims(table: AxisTable, program: Program, notes: Notes) -> None:
     ends = notes.ends
     for node, claim in zip(program.nodes, table.nodes, strict=True):
         if claim is not None:
-            notes.note(node.op, ClaimAttr(NodeClaim(ends.name(node), _said(claim))))
+            notes.note(node.op, ClaimAttr(ClaimAt(ends.name(node), _said(claim))))
     for value, claim in zip(program.values, table.values, strict=True):
         if claim is not None:
             holder, end = ends.result(value)
-            notes.note(holder, OwnAttr(ValueClaim(end, _said(claim))))
+            notes.note(holder, OwnAttr(ClaimAt(end, _said(claim))))
     for number in sorted(table.points):
         node = program.nodes[number]
         notes.note(node.op, PointAttr(Point(ends.name(node), (table.whole.axis,))))

@@ -89,6 +89,14 @@ class Signature:
         self.once = False
         """Whether only the first device runs the op. Its own axes are then all axes of the mesh."""
 
+    def dims_of(self, position: int) -> SubIndices:
+        """The indices in each dim of an operand or, at -1, -2, ..., of a result."""
+        return self.operand_dims[position] if position >= 0 else self.result_dims[-1 - position]
+
+    def places_of(self, position: int) -> dict[int, Position]:
+        """Where each index is in an operand or, at -1, -2, ..., in a result."""
+        return self.operand_at[position] if position >= 0 else self.result_at[-1 - position]
+
     def is_minor(self, index: int) -> bool:
         """Whether the index is minor to another one in a dim, so that padding it would leave holes in the dim."""
         return any(digit.at == index and digit.extent is not None for digits in self.dims for digit in digits)

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import cast
 
 from ...dialects.ground.errors import Error, Location, nearest
-from .compile import RuleSet
+from .compile import RuleSet, args_of, head_of
 from .rule import Rule, RuleApply, Term
-from .term_interface import TUPLES
 
 LEAF = "."
 """The kind of an argument that is a leaf, not an operation."""
@@ -71,7 +70,7 @@ class Heads:
         """Whether a term consists of heads of the table."""
         if (name := _name(term)) is None or kind == ANY_TERM:
             return True
-        args = TUPLES.args(term)
+        args = args_of(term)
         rows = [row for row in self.known.get((kind, name), ()) if self.takes(row, args)]
         return bool(rows) and all(self.fits(*each) for each in zip(rows[0].kinds, args, strict=True))
 
@@ -116,4 +115,4 @@ class Heads:
 
 def _name(term: object) -> str | None:
     """The operation at the root of a term, or of a side of a rule; None for a leaf."""
-    return term.head if isinstance(term, RuleApply) else TUPLES.head(term)
+    return term.head if isinstance(term, RuleApply) else head_of(term)

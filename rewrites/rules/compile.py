@@ -3,6 +3,7 @@
 A rule is tried by giving it the root's arguments, before the root itself exists: a constructor that is about to make
 `slice(L, x)` asks the rules for `slice` first, and allocates nothing if one of them answers. Variables are numbered
 slots of a list, decided when the rule is compiled, so that trying a rule is a handful of calls and no dictionary.
+A term is a tuple, `(head, *args)`; anything else is a leaf, which rules do not look into.
 
     ruleset = load("beta: slice(L, build(L, x)) => x")
     ruleset.rewrite_root(("slice", "rows", ("build", "rows", "y")), {})      -->  ("y", beta)
@@ -11,11 +12,12 @@ slots of a list, decided when the rule is compiled, so that trying a rule is a h
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from . import fire_counts
 from .parse import parse
 from .rule import (
     All,
@@ -32,18 +34,37 @@ from .rule import (
     subterms,
     terms_of,
 )
-from .term_interface import TUPLES, Terms
 
 # The functions that a condition may call on the values of the variables, by name (`size`, `disjoint`, `widening`).
 Environment = Mapping[str, Callable[..., object]]
 
 Slots = list[object]
-Matcher = Callable[[Slots, object, Terms], bool]
-SlotMaker = Callable[[Slots, Terms], object]
+Matcher = Callable[[Slots, object], bool]
+SlotMaker = Callable[[Slots], object]
 SlotReader = Callable[[Slots, Environment], object]
 Test = Callable[[Slots, Environment], bool]
 
+FIRED: Counter[str] = Counter()
+"""How often each rule has fired.
+
+A law that no end-to-end test fires is either dead or untested, and the test suite rejects it. `make fuzz` deletes each law
+in turn and expects a failure. Counting is one dictionary update, so it is always on.
+"""
+
 _UNBOUND = object()
+
+
+def head_of(term: object) -> str | None:
+    """The operation at the root of a term, or None for a leaf."""
+    if not isinstance(term, tuple) or not term:
+        return None
+    head = cast("tuple[object, ...]", term)[0]
+    return head if isinstance(head, str) else None
+
+
+def args_of(term: object) -> tuple[object, ...]:
+    """The arguments of the root of a term that is no leaf."""
+    return cast("tuple[object, ...]", term)[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +81,18 @@ class CompiledRule:
     def name(self) -> str:
         return self.rule.name
 
-    @property
-    def fired(self) -> int:
-        """How often the rule has fired."""
-        return fire_counts.fired(self.name)
-
-    def __call__(self, args: tuple[object, ...], env: Environment, terms: Terms = TUPLES) -> object | None:
+    def __call__(self, args: tuple[object, ...], env: Environment) -> object | None:
         """Applies the rule to the root's arguments. Returns the result, or None if the rule does not apply."""
         if len(args) != len(self.matchers):
             return None
         slots: Slots = [_UNBOUND] * self.slots
         for matcher, argument in zip(self.matchers, args, strict=True):
-            if not matcher(slots, argument, terms):
+            if not matcher(slots, argument):
                 return None
         if self.test is not None and not self.test(slots, env):
             return None
-        fire_counts.count_firing(self.rule.name)
-        return self.right(slots, terms)
+        FIRED[self.rule.name] += 1
+        return self.right(slots)
 
 
 class RuleSet:
@@ -88,18 +104,14 @@ class RuleSet:
         for rule in self.rules:
             self.by_root.setdefault(rule.rule.left.head, []).append(rule)
 
-    def rewrite_root(self, term: object, env: Environment, terms: Terms = TUPLES) -> tuple[object, CompiledRule] | None:
+    def rewrite_root(self, term: object, env: Environment) -> tuple[object, CompiledRule] | None:
         """Returns the result of the first rule that applies at the root, with that rule; None if none applies."""
-        return next(self.rewrites(term, env, terms), None)
+        return next(self.rewrites(term, env), None)
 
-    def rewrites(self, term: object, env: Environment, terms: Terms = TUPLES) -> Iterator[tuple[object, CompiledRule]]:
+    def rewrites(self, term: object, env: Environment) -> Iterator[tuple[object, CompiledRule]]:
         """Yields the result of each rule that applies at the root, in the order of the file."""
-        head = terms.head(term)
-        if head is None or head not in self.by_root:
-            return
-        args = terms.args(term)
-        for rule in self.by_root[head]:
-            if (made := rule(args, env, terms)) is not None:
+        for rule in self.by_root.get(head_of(term) or "", ()):
+            if (made := rule(args_of(term), env)) is not None:
                 yield made, rule
 
     def without(self, *names: str) -> RuleSet:
@@ -147,17 +159,17 @@ def _matcher(pattern: Term, slots: dict[str, int], bound: set[str]) -> Matcher:
         case Variable(name):
             slot = slots[name]
             if name in bound:
-                return lambda found, term, _: found[slot] == term
+                return lambda found, term: found[slot] == term
             bound.add(name)
             return _binder(slot)
         case Symbol(value) | RuleNumber(value):
-            return lambda found, term, _: term == value
+            return lambda found, term: term == value
         case RuleApply(head, args):
             return _root(head, tuple(_matcher(argument, slots, bound) for argument in args))
 
 
 def _binder(slot: int) -> Matcher:
-    def bind(found: Slots, term: object, terms: Terms) -> bool:
+    def bind(found: Slots, term: object) -> bool:
         found[slot] = term
         return True
 
@@ -167,13 +179,10 @@ def _binder(slot: int) -> Matcher:
 def _root(head: str, matchers: tuple[Matcher, ...]) -> Matcher:
     count = len(matchers)
 
-    def match_root(found: Slots, term: object, terms: Terms) -> bool:
-        if terms.head(term) != head:
+    def match_root(found: Slots, term: object) -> bool:
+        if head_of(term) != head or len(args := args_of(term)) != count:
             return False
-        args = terms.args(term)
-        if len(args) != count:
-            return False
-        return all(matcher(found, argument, terms) for matcher, argument in zip(matchers, args, strict=True))
+        return all(matcher(found, argument) for matcher, argument in zip(matchers, args, strict=True))
 
     return match_root
 
@@ -183,12 +192,12 @@ def _maker(term: Term, slots: dict[str, int]) -> SlotMaker:
     match term:
         case Variable(name):
             slot = slots[name]
-            return lambda found, _: found[slot]
+            return lambda found: found[slot]
         case Symbol(value) | RuleNumber(value):
-            return lambda found, _: value
+            return lambda found: value
         case RuleApply(head, args):
             makers = tuple(_maker(argument, slots) for argument in args)
-            return lambda found, terms: terms.make(head, tuple(make(found, terms) for make in makers))
+            return lambda found: (head, *(make(found) for make in makers))
 
 
 def _test(condition: Condition, slots: dict[str, int], bound: set[str]) -> Test:

@@ -43,10 +43,3 @@ def register_check(name: str, check: Check) -> None:
 def all_rules() -> dict[str, RuleSet]:
     """All rules that lower programs, by file. Those of `programs.rules` are left out: users apply them (`rewrites.laws`)."""
     return {name: rules(name) for name in FILES}
-
-
-def __getattr__(name: str) -> RuleSet:
-    """Gives `BUILDERS`, `COLLECTIVES`, `LINEARITY` and `MASKS`, loaded on first use, because most runs do not need all."""
-    if name.isupper() and name.lower() in FILES:
-        return rules(name.lower())
-    raise AttributeError(name)

@@ -33,7 +33,7 @@ from partita.rewrites.lower.materialise import materialise
 from partita.rewrites.lower.to_spmd import to_spmd
 from partita.rewrites.program.flatten import flatten
 from partita.rewrites.redistribute import search as redistribute
-from partita.rewrites.rules import fire_counts
+from partita.rewrites.rules.compile import FIRED
 from partita.rewrites.rules.rule_files import all_rules
 
 MESH = pt.Mesh(a=2, b=2, c=2)
@@ -110,15 +110,15 @@ def fired() -> dict[str, int]:
     """How often each rule fired, after clearing the memos of earlier programs."""
     redistribute.path.cache_clear()
     linearity.forget()
-    fire_counts.reset()
+    FIRED.clear()
     for table in programs():
         to_spmd(materialise(decide(table)))
     every = [rule.name for rule in all_rules()["collectives"]]
     for module in moved():
-        if all(fire_counts.fired(name) for name in every):
+        if all(FIRED[name] for name in every):
             break
         to_spmd(module)
-    return fire_counts.firings()
+    return dict(FIRED)
 
 
 @pytest.mark.parametrize("name", [rule.name for each in all_rules().values() for rule in each])
@@ -195,9 +195,9 @@ def with_all_laws() -> list[tuple[Callable[[], Table], Table, str, dict[str, int
     found: list[tuple[Callable[[], Table], Table, str, dict[str, int]]] = []
     for make in watched():
         requirements.is_lawful.cache_clear()
-        fire_counts.reset()
+        FIRED.clear()
         table = make()
-        found.append((make, table, lowered(table), fire_counts.firings()))
+        found.append((make, table, lowered(table), dict(FIRED)))
     return found
 
 
