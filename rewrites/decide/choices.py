@@ -374,13 +374,13 @@ def _is_taken(placements: Placements, number: NodeId, axis: Place, own: Claim) -
     return claim.tactic < own.tactic
 
 
-def reads_of(placements: Placements, value: ValueId) -> tuple[list[NodeId], list[tuple[Use, ValueId]]]:
+def reads_of(placements: Placements, value: ValueId) -> tuple[list[Node], list[tuple[Use, ValueId]]]:
     """The ops that only move or cast a value, or let it enter a loop, and the other uses with the value that each reads."""
-    program, moved, reads = placements.program, list[NodeId](), list[tuple[Use, ValueId]]()
+    program, moved, reads = placements.program, list[Node](), list[tuple[Use, ValueId]]()
     for each in program.downstream([value], attrgetter("passes_on")):
         for use in placements.uses(each):
-            if use[0] < len(program.nodes) and program.nodes[use[0]].passes_on:
-                moved.append(use[0])
+            if use[0] < program.end and (node := program.nodes[use[0]]).passes_on:
+                moved.append(node)
             else:
                 reads.append((use, each))
     return moved, reads

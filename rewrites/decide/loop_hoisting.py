@@ -17,10 +17,10 @@ from itertools import groupby
 from ...dialects.ranges.algebra import Place
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
-from .choices import Alternative, Choices, reads_of
+from .choices import Choices, reads_of
 from .deferred_reductions import DeferredReduction, is_linear, through
-from .place_by_cut import take
 from .placements import OpPlacement, Placements
+from .regather import gather_earlier
 
 
 def gather_before_loops(choices: Choices) -> None:
@@ -87,17 +87,12 @@ def _axes(carry: DeferredReduction | None) -> set[Place]:
 
 def _gather_before(choices: Choices, border: Node) -> None:
     """Lets a value enter a loop in the layout in which the loop reads it, if that costs less in all trips."""
-    placements, program = choices.placements, choices.program
+    placements = choices.placements
     moved, reads = reads_of(placements, border.results[0])
     wanted = [placements.wanted(*use) for use, _ in reads]
     axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes for each in wanted)}
-    if not axes or any(
-        value in placements.pinned for number in (border.number, *moved) for value in program.nodes[number].results
-    ):
-        return
-
-    ops = (program.nodes[number] for number in (border.number, *moved))
-    take(choices, [{node.number: Alternative(placements.without(node, axes)) for node in ops}])
+    if axes:
+        gather_earlier(choices, [border, *moved], axes)
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------
