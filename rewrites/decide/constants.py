@@ -27,4 +27,4 @@ def compute_constants_whole(choices: Choices) -> None:
 
 def _is_moved(placements: Placements, value: ValueId) -> bool:
     """Whether the value is read in another layout than the one in which it is made."""
-    return any(placements.wanted(*use) != placements.home(value) for use in placements.uses(value))
+    return any(placements.wanted(*use) != placements.homes[value] for use in placements.uses(value))

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.kinds.merge import Merge
-from ..redistribute.search import Path, path
+from ..redistribute.search import Path
 from . import price
 from .axis_splits import split_tables
 from .choices import Choices, Use, by_way_of, is_stored, use_group
@@ -55,7 +54,7 @@ class Move:
 
     value: ValueId
     source: Layout
-    pending: Unreduced
+    """With the sums that are pending in the value."""
     target: Layout
     path: Path
     before: Move | None
@@ -70,6 +69,11 @@ class Move:
     """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
     is_said: bool = False
     """Whether a text says the path, and it is not the cheapest."""
+
+    @property
+    def pending(self) -> Unreduced:
+        """The sums that are pending before the move."""
+        return self.source.pending
 
     @property
     def communicates(self) -> bool:
@@ -249,15 +253,60 @@ def moved_so(
 
 
 def mismatches(
-    placements: Placements, carried: dict[NodeId, DeferredReduction]
+    placements: Placements, carried: Mapping[NodeId, DeferredReduction]
 ) -> dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]]:
-    """(value, region) -> the uses there that need another layout than the value's own: `_Mover.mismatches`."""
-    return _Mover(placements, carried, []).mismatches()
+    """(value, region) -> the uses there, as (node, operand, wanted layout), that need another layout than the value's own.
+
+    A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
+    """
+    found: dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]] = {}
+    program, homes, sources = placements.program, placements.homes, placements.sources
+    whole: list[Layout | None] = [*homes]
+    for value in sources:
+        whole[value] = None
+    for node, placed in zip(program.nodes, placements.nodes, strict=True):
+        if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
+            continue
+        carry = carried.get(node.number)
+        for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
+            if carry is not None:
+                wanted = wanted.with_pending(carry.keeps(sources.get(value, ())))
+            if wanted != placements.lies(node.number, position, value):
+                key = value, program.use_region(node.number, position)
+                found.setdefault(key, []).append((node.number, position, wanted))
+    for position, value in enumerate(program.returned):
+        wanted = boundary(placements, value)
+        if value in sources or wanted != homes[value]:
+            found.setdefault((value, 0), []).append((program.end, position, wanted))
+    return found
 
 
 def starter(placements: Placements, number: NodeId) -> ValueId:
-    """The value at which a use starts, for which the gather of a parameter waits: `_Mover.starter`."""
-    return _Mover(placements, {}, []).starter(number)
+    """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.
+
+    The gather of a parameter waits for it. It is the nearest value upstream that is stored in any case, such as the result of a
+    product. A value that the use could compute itself would have to be stored only to start the use.
+
+        %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
+    """
+    program = placements.program
+    if number == program.end or program.nodes[number].is_border:
+        return NO_VALUE
+    first = next((value for value in program.nodes[number].operands if _is_computed(placements, value)), NO_VALUE)
+    ahead = [first] if first >= 0 else []
+    for value in ahead:
+        node = program.made_by(value)
+        if node.is_border or not node.signature.definition.maps or len(ahead) > FARTHEST:
+            return value
+        ahead += [each for each in node.operands if _is_computed(placements, each) and each not in ahead]
+    return first
+
+
+def _is_computed(placements: Placements, value: ValueId) -> bool:
+    """Whether an op computes the value completely: it is neither an argument, as it is or moved, nor pending."""
+    program = placements.program
+    is_argument = program.producer[value] < 0 or program.parameter[value]
+    return not is_argument and value not in placements.sources
 
 
 class _Mover:
@@ -273,7 +322,7 @@ class _Mover:
         for each in self.placements.unsettled():
             self.settle(*each)
         self.exchange()
-        for (value, _), uses in sorted(self.mismatches().items()):
+        for (value, _), uses in sorted(mismatches(self.placements, self.carried).items()):
             self.move_value(value, uses)
         self.order()
         self.share(lambda move: move.value)
@@ -306,8 +355,8 @@ class _Mover:
             for move, way in zip(group, ways, strict=True):
                 move.path, move.together = way, group
 
-    def settle(self, value: ValueId, source: Layout, pend: Unreduced) -> None:
-        move = self.make(value, source, pend, self.placements.homes[value], None, True, self.program.region[value])
+    def settle(self, value: ValueId, source: Layout) -> None:
+        move = self.make(value, source, self.placements.homes[value], self.program.region[value])
         if self.is_in_each_trip(value):
             self.send_in_trips([move])
         self.result.homes[value] = move
@@ -316,7 +365,7 @@ class _Mover:
     def gather(self, node: Node, selected: Selected) -> None:
         """Gathers the elements that an op has selected of each block, and their positions if these are read."""
         for value in (node.operands[0], *filter(self.program.is_read, node.results[-1:])):
-            move = self.make(value, selected.apart, (), selected.gathered, None, True, node.region)
+            move = self.make(value, selected.apart, selected.gathered, node.region)
             move.uses.append((node.number, SELECTED))
             self.result.moves.append(move)
 
@@ -324,37 +373,7 @@ class _Mover:
         """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
         trips, way = self.program.trips(node.region), Path.of(step)
         uses = [(node.number, SELECTED)]
-        self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
-
-    def mismatches(self) -> dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]]:
-        """(value, region) -> the uses there, as (node, operand, wanted layout), that need another layout than the value's own.
-
-        A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
-        """
-        found: dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]] = {}
-        homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
-        whole: list[Layout | None] = [*homes]
-        for value in sources:
-            whole[value] = None
-        for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
-            if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
-                continue
-            carry = carried.get(node.number)
-            for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
-                lies = self.placements.lies(node.number, position, value) if node.reads else homes[value]
-                if pend := sources.get(value, ()):
-                    wanted = wanted if carry is None else wanted.with_pending(carry.keeps(pend))
-                    lies = lies.with_pending(pend)
-                if wanted == lies:
-                    continue
-                key = value, self.program.use_region(node.number, position)
-                found.setdefault(key, []).append((node.number, position, wanted))
-        end = self.program.end
-        for position, value in enumerate(self.program.returned):
-            wanted = boundary(self.placements, value)
-            if value in sources or wanted != homes[value]:
-                found.setdefault((value, 0), []).append((end, position, wanted))
-        return found
+        self.result.moves.append(Move(node.results[0], layout, layout, way, None, True, node.region, trips, uses))
 
     def move_value(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
         """Moves a value for its uses: a parameter once for each op, or loop, that uses it, any other value once for all.
@@ -374,7 +393,7 @@ class _Mover:
         for first, *rest in gathers if apart and len(gathers) > 1 else ():
             for move in (first, *(each for each in rest if each.before is None)):
                 if move.communicates:
-                    move.anchor = self.starter((move.uses or rest[0].uses)[0][0])
+                    move.anchor = starter(self.placements, (move.uses or rest[0].uses)[0][0])
         self.result.moves += (move for group in groups for move in group)
 
     def is_in_each_trip(self, value: ValueId) -> bool:
@@ -389,58 +408,31 @@ class _Mover:
         """Lets a value move in each trip of the loops in which all uses of a group read it, or to whose sums it belongs."""
         loops = loops_of(self.placements, group[0].value, [use for move in group for use in move.uses])
         for move in group:
-            source, width = move.source.with_pending(move.pending), itemsize(self.program.types[move.value].dtype)
-            way = scattered_in_trips(source, move.target, width)
+            way = scattered_in_trips(move.source, move.target, self.placements.width(move.value))
             if way is None and loops and move.communicates:
                 way = gathered_in_trips(move.path, loops, begins=move.before is None)
             if way is not None:
                 move.path, move.is_said = way, True
 
-    def starter(self, number: NodeId) -> ValueId:
-        """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.
-
-        It is the nearest value upstream that is stored in any case, such as the result of a product. A value that the use could
-        compute itself would have to be stored only to start the use.
-
-            %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
-        """
-        if number == len(self.program.nodes) or self.program.nodes[number].is_border:
-            return NO_VALUE
-        first = next((value for value in self.program.nodes[number].operands if self.is_computed(value)), NO_VALUE)
-        ahead = [first] if first >= 0 else []
-        for value in ahead:
-            node = self.program.made_by(value)
-            if node.is_border or not node.signature.definition.maps or len(ahead) > FARTHEST:
-                return value
-            ahead += [each for each in node.operands if self.is_computed(each) and each not in ahead]
-        return first
-
-    def is_computed(self, value: ValueId) -> bool:
-        """Whether an op computes the value completely: it is neither an argument, as it is or moved, nor pending."""
-        is_argument = self.program.producer[value] < 0 or self.program.parameter[value]
-        return not is_argument and value not in self.placements.sources
-
     def moves_for(self, value: ValueId, wants: Mapping[Layout, list[Use]], shared: bool) -> list[Move]:
         """The moves to the layouts that a group of uses wants: directly from the value, or by way of one layout."""
         use = next(iter(wants.values()))[0]
-        source, pend = self.placements.lies(*use, value), self.placements.sources.get(value, ())
-        region = self.program.use_region(*use)
-        through = by_way_of(self.placements, value, source.with_pending(pend), [*wants])
-        if through is None:
-            moves = {target: self.make(value, source, pend, target, None, shared, region) for target in wants}
-        else:
-            first = self.make(value, source, pend, through, None, shared, region)
-            ends, rest = (through.with_pending(()), through.pending), (target for target in wants if target != through)
-            moves = {through: first} | {each: self.make(value, *ends, each, first, shared, region) for each in rest}
+        source, region = self.placements.lies(*use, value), self.program.use_region(*use)
+        first, moves = None, dict[Layout, Move]()
+        if (through := by_way_of(self.placements, value, source, [*wants])) is not None:
+            moves[through] = first = self.make(value, source, through, region, shared)
+            source = through
         for target, own in wants.items():
+            if target not in moves:
+                moves[target] = self.make(value, source, target, region, shared, first)
             moves[target].uses += own
         return [*moves.values()]
 
     def make(
-        self, value: ValueId, source: Layout, pend: Unreduced, target: Layout, before: Move | None, shared: bool, region: int
+        self, value: ValueId, source: Layout, target: Layout, region: int, shared: bool = True, before: Move | None = None
     ) -> Move:
-        way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype))
-        return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
+        way = self.placements.way(value, source, target)
+        return Move(value, source, target, way, before, shared, region, self.program.trips(region))
 
 
 def first_use(move: Move) -> tuple[NodeId, int]:

@@ -128,7 +128,7 @@ class _Reach:
         self.hinders = set[NodeId]()
         """More of these: the sum would reach an op that already carries another one."""
         self.pending: dict[ValueId, Unreduced] = dict(placements.sources)
-        self.layouts = {value: placements.home(value) for value in self.pending}
+        self.layouts = {value: placements.homes[value] for value in self.pending}
         self.carriers: dict[NodeId, DeferredReduction] = {}
         self.hanging = set[ValueId]()
         """Values that are linear in what a loop carries, and so may become sums: each is a sum over no axes."""
@@ -362,7 +362,7 @@ class _Reach:
             if position in positions:
                 if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes):
                     return False
-            elif not axes.isdisjoint(self.placements.home(value).axes) and not axes.isdisjoint(self.placements.axes(node)):
+            elif not axes.isdisjoint(self.placements.homes[value].axes) and not axes.isdisjoint(self.placements.axes(node)):
                 return False
         return True
 

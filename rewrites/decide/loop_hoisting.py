@@ -131,7 +131,7 @@ def _stored(placements: Placements) -> int:
 
 def _is_gathered(placements: Placements, enter: Node) -> bool:
     """Whether a value that enters a loop is gathered before it."""
-    return not {*placements.home(enter.operands[0]).axes} <= {*placements.home(enter.results[0]).axes}
+    return not {*placements.homes[enter.operands[0]].axes} <= {*placements.homes[enter.results[0]].axes}
 
 
 def _accumulated(placements: Placements) -> Iterator[Accumulated]:
@@ -179,7 +179,7 @@ class _Sum:
         return any(each.axis == self.axis for each in self.placements.sources.get(value, ()))
 
     def is_tiled(self, value: ValueId) -> bool:
-        return self.axis in self.placements.home(value).axes
+        return self.axis in self.placements.homes[value].axes
 
     def is_inside(self, node: Node) -> bool:
         """Whether an op is tiled on the axis and makes no sum over it. Of borders, only those at which a loop stacks values."""

@@ -188,6 +188,7 @@ class Placements:
     """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device,
     and sums that ops carry into values that a tactic placed."""
     homes: list[Layout] = field(default_factory=list[Layout])
+    """Each value's own layout; its uses may need others."""
     sources: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
     returns: dict[ValueId, list[int]] = field(default_factory=dict[ValueId, list[int]])
     each_trip: frozenset[ValueId] = frozenset()
@@ -229,10 +230,6 @@ class Placements:
             keys = (*self.table.blocked, *self.table.conflicts)
             found = self.stops[axis] = {key[0] for key in keys if key[2] == axis}
         return number in found
-
-    def home(self, value: ValueId) -> Layout:
-        """A value's own layout; its uses may need others."""
-        return self.homes[value]
 
     def with_sums(self, value: ValueId) -> Layout:
         """A value's own layout, with the sums that are pending in it."""
@@ -276,13 +273,13 @@ class Placements:
         return found
 
     def lies(self, number: NodeId, position: int, value: ValueId) -> Layout:
-        """The layout in which a use finds a value: the value's own, but after a loop the layout of the loop's carry."""
+        """The layout in which a use finds a value, with its sums: the value's own, but after a loop that of its carry."""
         if self.program.from_outside(number, position):
-            return self.nodes[self.program.producer[value]].produced[0]
-        return self.homes[value]
+            return self.nodes[self.program.producer[value]].produced[0].with_pending(self.sources.get(value, ()))
+        return self.with_sums(value)
 
-    def unsettled(self) -> Iterator[tuple[ValueId, Layout, Unreduced]]:
-        """The values that move where they are made: in which layout, and with which pending sums, their ops leave them.
+    def unsettled(self) -> Iterator[tuple[ValueId, Layout]]:
+        """The values that move where they are made: in which layout, with pending sums, their ops leave them.
 
         These are values that a tactic placed otherwise than their ops do, and arguments that lie otherwise at the boundary. A
         pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device: other ops
@@ -291,11 +288,11 @@ class Placements:
         for value in dict.fromkeys((*self.pinned, *self.reduced_at_def)):
             left = self.left(value)
             if left is not None and left != self.homes[value]:
-                yield value, left.with_pending(()), left.pending
+                yield value, left
         for value in self.program.arguments:
             outside = boundary(self, value)
             if outside != self.homes[value]:
-                yield value, outside, ()
+                yield value, outside
 
     def left(self, value: ValueId) -> Layout | None:
         """The layout in which its op leaves a value that is settled where it is made, with what is pending; None for others."""
@@ -377,7 +374,7 @@ class Placements:
 
     def home_bytes(self, value: ValueId) -> int:
         """The local bytes of the value where it lies."""
-        return self.local_bytes(value, self.home(value))
+        return self.local_bytes(value, self.homes[value])
 
     def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""

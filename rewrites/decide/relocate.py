@@ -231,7 +231,7 @@ class _Search:
         """What is read by ops that merge or select, as if it were gathered along all axes of the op."""
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             if placed.merged is not None or placed.selected is not None:
-                lies, axes = self.placements.home(node.operands[0]), self.placements.axes(node)
+                lies, axes = self.placements.homes[node.operands[0]], self.placements.axes(node)
                 left = _without(lies, axes)
                 yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
 
