@@ -100,13 +100,6 @@ class Choices:
         self.sorts_gathered: list[NodeId] = []
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
-    def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: it has a result, no axes of its own, and is not run on one device.
-
-        A border without results reads what all devices need: a predicate, or the number of a branch.
-        """
-        return bool(node.results) and not (node.signature.own or node.signature.once)
-
     def put(self, after: Ways) -> Set[NodeId]:
         """Places ops otherwise, and forgets what followed from it.
 

@@ -19,7 +19,7 @@ def compute_constants_whole(choices: Choices) -> None:
     for node in map(program.nodes.__getitem__, program.constants()):
         axes = placements.axes(node)
         if axes and any(value in placements.sources or _is_moved(placements, value) for value in node.results):
-            every = [*program.upstream(node.results, lambda each: each.number in program.constants() and choices.is_free(each))]
+            every = [*program.upstream(node.results, lambda each: each.number in program.constants() and each.is_free)]
             # To count, and to move what was counted, is no work that tactics divide.
             works = any(each.operands and not each.passes_on for each in every)
             take_off(choices, every, axes, works)

@@ -10,16 +10,19 @@ ops stays divided as tactics divide it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache, lru_cache
 from itertools import chain
 from math import prod
 
 from ...dialects.definitions.flops import flops
-from ...dialects.ranges.algebra import Place, major_to_minor
+from ...dialects.definitions.syntax_tree import Shape
+from ...dialects.params import ParamsAttr
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, NodeId, Position, Signature
 from .choices import Choices
 from .deferred_reductions import DeferredReduction, is_linear, is_sum
-from .placements import Instead, OpPlacement, Placement, Placements, place_op
+from .placements import Instead, OpPlacement, Placements, place_op, placement_of
 from .table import Claim, misfit
 
 MOST_AXES = 3
@@ -40,8 +43,8 @@ class FreeOps:
         self.staying = {*(number for number, _, _ in self.table.conflicts), *settled} if self.is_wide else set[NodeId]()
         self.found = dict[NodeId, dict[Place, Instead]]()
         """The ops that were moved, and what they take instead of their claims."""
-        self.small: dict[object, bool] = {}
-        self.fitting: dict[object, bool] = {}
+        placements.elsewhere = self.found
+        self.fits = cache(_fits)
         self.movable: dict[tuple[NodeId, Place], bool] = {}
         """Whether an op may move along an axis. This and the next hold until the op moves."""
         self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
@@ -61,12 +64,12 @@ class FreeOps:
         return known
 
     def is_movable(self, node: Node, axis: Place) -> bool:
-        if not self.choices.is_free(node) or node.number in self.staying:
+        if not node.is_free or node.number in self.staying:
             return False
         own = self.table.axes[axis].nodes[node.number]
         carry = self.carried.get(node.number)
         axes = set[Place]() if carry is None else {each.axis for each in carry.pend}
-        asked = {(claim.at, claim.factor) for claim in self.claims(node) if claim is not None and claim.factor.axis not in axes}
+        asked = {claim[:2] for on, claim in self.claims(node).items() if claim is not None and on not in axes}
         placement = self.placements.nodes[node.number].placement
         held = own is not None and own.held and carry is None
         return not held and asked >= set(placement)
@@ -101,11 +104,9 @@ class FreeOps:
 
         An argument that is looked up is tiled so that no device stores all of it: `looks_up_at_hand` says when it may be whole.
         """
-        if (known := self.small.get(key := (node.signature, node.params))) is None:
-            ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
-            work = flops(node.op_name, node.params, ins, outs)
-            known = self.small[key] = work is not None and work <= LITTLE * max(map(prod, ins), default=0)
-        return not self.program.parameter[node.operands[0]] if looks_up(node) else known
+        if looks_up(node):
+            return not self.program.parameter[node.operands[0]]
+        return _computes_little(node.op_name, node.params, *node.signature.shapes)
 
     def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
@@ -125,7 +126,7 @@ class FreeOps:
         node = self.program.nodes[number]
         if node.is_border or len(node.results) != 1:
             return False
-        return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
+        return node.is_free and is_linear(self.program, node, positions) and self.computes_little(node)
 
     def indices(self, node: Node, axis: Place) -> Iterator[int | None]:
         """The indices along which an op could run on an axis, and None if it could run on all devices, or carry a sum there."""
@@ -148,22 +149,16 @@ class FreeOps:
         It has to fit beside the claims on all axes too, because an op that carries a sum is not placed along these, and may not
         carry it then.
         """
-        placement = self.placement(node, axis, claim)
-        others = [each for each in self.claims(node) if each is not None and each.factor.axis != axis]
-        asked = tuple((each.at, each.factor) for each in (*others, claim) if each is not None)
-        fits = self.fits(node, placement) and (len(asked) == len(placement) or self.fits(node, asked))
+        now: dict[Place, Claim | tuple[int, Factor] | None] = {
+            factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement
+        }
+        placement, asked = placement_of(now | {axis: claim}), placement_of(self.claims(node) | {axis: claim})
+        fits = self.fits(node.signature, placement) and (len(asked) == len(placement) or self.fits(node.signature, asked))
         return place_op(node.signature, placement) if fits else None
 
-    def fits(self, node: Node, placement: Placement) -> bool:
-        """Whether an op could be placed so."""
-        if (known := self.fitting.get(key := (node.signature, placement))) is None:
-            known = self.fitting[key] = _fits(node.signature, placement)
-        return known
-
-    def claims(self, node: Node) -> list[Claim | None]:
+    def claims(self, node: Node) -> dict[Place, Claim | None]:
         """What the op takes on each axis: its claim, or what it was moved to."""
-        moved, every = self.found.get(node.number, {}), self.table.axes.items()
-        return [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
+        return {axis: self.placements.claim(node.number, axis) for axis in self.table.axes}
 
     def claim(self, node: Node, axis: Place, index: int) -> Claim | None:
         """The claim that puts an index on an axis otherwise than now: as a value lies that the op reads or makes, or in blocks.
@@ -199,13 +194,11 @@ class FreeOps:
         every = (*along, self.table.axes[axis].nodes[node.number], *(claim for claim, _ in claims))
         return next((each.tactic for each in every if each is not None), 0)
 
-    def placement(self, node: Node, axis: Place, claim: Claim | None) -> Placement:
-        """The op's placement with the claim on the axis."""
-        kept = {factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
-        kept.pop(axis, None)
-        if claim is not None:
-            kept[axis] = claim.at, claim.factor
-        return tuple(kept[each] for each in major_to_minor(kept))
+
+@lru_cache(maxsize=1 << 14)
+def _computes_little(name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Shape, ...]) -> bool:
+    work = flops(name, params, ins, outs)
+    return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
 
 
 def looks_up(node: Node) -> bool:

@@ -77,11 +77,7 @@ class OpPlacement:
     @property
     def trips(self) -> int:
         """How often one device runs the op in the loops that it is placed in."""
-        found = 1
-        for _, factor in self.placement:
-            if isinstance(factor.place, Loop):
-                found *= factor.size
-        return found
+        return prod([factor.size for _, factor in self.placement if isinstance(factor.place, Loop)])
 
     def with_sum(self, pend: Unreduced) -> Unreduced | None:
         """The sum that a result is if operands are this sum: that and the op's own, as a sum of sums is one sum.
@@ -100,6 +96,11 @@ def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
     if len({each.axis for each in every}) < len(every):
         return None
     return tuple(sorted(every, key=lambda each: nesting(each.axis)))
+
+
+def placement_of(claims: Mapping[Place, Claim | tuple[int, Factor] | None]) -> Placement:
+    """The factors that the claims on an op, one for each axis, place."""
+    return tuple([claim[:2] for axis in major_to_minor(claims) if (claim := claims[axis]) is not None])
 
 
 def place_op(signature: Signature, placement: Placement) -> OpPlacement:
@@ -201,10 +202,6 @@ class Placements:
     """Results -> the axes on which no claim reached them because it stopped, for those that were asked for."""
     stops: dict[Place, Set[NodeId]] = field(default_factory=dict[Place, Set[NodeId]])
     """The ops at which claims on an axis stop, or are in conflict, for the axes that were asked for."""
-    sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
-    """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
-    missed: dict[tuple[Layout, Layout, str], Bytes] = field(default_factory=dict[tuple[Layout, Layout, str], Bytes])
-    """(source, target, dtype) -> the bytes that a device at least receives, for those that were asked for."""
 
     def __repr__(self) -> str:
         return f"Placements({len(self.nodes):,} ops)"
@@ -227,8 +224,7 @@ class Placements:
         if (claims := self.table.axes.get(axis)) is None or claims.nodes[number] is not None:
             return claims is not None
         if (found := self.stops.get(axis)) is None:
-            keys = (*self.table.blocked, *self.table.conflicts)
-            found = self.stops[axis] = {key[0] for key in keys if key[2] == axis}
+            found = self.stops[axis] = self.table.stops(axis)
         return number in found
 
     def with_sums(self, value: ValueId) -> Layout:
@@ -245,7 +241,7 @@ class Placements:
 
     def wanted(self, number: NodeId, position: int) -> Layout:
         """The layout that a use needs."""
-        if number == len(self.program.nodes):
+        if number == self.program.end:
             return boundary(self, self.program.returned[position])
         return self.nodes[number].wanted[position]
 
@@ -366,11 +362,8 @@ class Placements:
         return itemsize(self.program.types[value].dtype)
 
     def local_bytes(self, value: ValueId, layout: Layout) -> int:
-        """The local bytes of the value on one device in this layout. Cached: thousands of values have a few hundred layouts."""
-        key = layout, self.program.types[value].dtype
-        if (found := self.sizes.get(key)) is None:
-            found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
-        return found
+        """The local bytes of the value on one device in this layout."""
+        return _local_bytes(layout, self.program.types[value].dtype)
 
     def home_bytes(self, value: ValueId) -> int:
         """The local bytes of the value where it lies."""
@@ -385,29 +378,35 @@ class Placements:
 
         Only where it has other blocks or windows of a dim on the same axis, a search tells how much of what it wants they hold.
         """
-        if source == target:
-            return 0
-        if (found := self.missed.get(key := (source, target, self.program.types[value].dtype))) is None:
-            if overlaps(source, target):
-                found = self.missed[key] = self.way(value, source, target).bytes
-                return found
-            local, kept = self.local_bytes(value, target), {*target.factors}
-            found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
-            for pend in source.pending:
-                others = pend.axis.size - 1
-                if pend in target.pending:
-                    continue
-                if pend.scans:
-                    # The totals of the blocks before.
-                    found += local // max(1, target.local_shape[pend.dim]) * others
-                else:
-                    found += local * others if pend.axis in target.axes else share(local, pend.axis.size, times=2)
-            self.missed[key] = found
-        return found
+        return 0 if source == target else _misses(source, target, self.program.types[value].dtype)
 
     def trips(self, value: ValueId) -> int:
         """How often one call is assumed to compute the value."""
         return self.program.likely_trips(self.program.region[value])
+
+
+@lru_cache(maxsize=1 << 16)
+def _local_bytes(layout: Layout, dtype: str) -> int:
+    # Thousands of values have a few hundred layouts.
+    return prod(layout.local_shape) * itemsize(dtype)
+
+
+@lru_cache(maxsize=1 << 16)
+def _misses(source: Layout, target: Layout, dtype: str) -> Bytes:
+    if overlaps(source, target):
+        return path(source, target, itemsize(dtype)).bytes
+    local, kept = _local_bytes(target, dtype), {*target.factors}
+    found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
+    for pend in source.pending:
+        others = pend.axis.size - 1
+        if pend in target.pending:
+            continue
+        if pend.scans:
+            # The totals of the blocks before.
+            found += local // max(1, target.local_shape[pend.dim]) * others
+        else:
+            found += local * others if pend.axis in target.axes else share(local, pend.axis.size, times=2)
+    return found
 
 
 @lru_cache(maxsize=1 << 14)
@@ -421,14 +420,13 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value's layout from its producer, then the values that tactics placed directly."""
     program = table.program
     pinned = _pinned(table)
-    nodes, results, axes = _all_placed(table), dict[ValueId, Layout](), major_to_minor(table.axes)
+    nodes, results = _all_placed(table), dict[ValueId, Layout]()
     for number, instead in elsewhere.items():
         claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
         claims |= {axis: each.claim for axis, each in instead.items()}
-        claimed = ((claim.at, claim.factor) for axis in axes if (claim := claims.get(axis)) is not None)
         made = zip(program.nodes[number].results, nodes[number].produced, strict=True)
         results |= {value: layout for value, layout in made if value not in pinned}
-        nodes[number] = place_op(program.nodes[number].signature, tuple(claimed))
+        nodes[number] = place_op(program.nodes[number].signature, placement_of(claims))
     # Thousands of arguments have a few layouts.
     known, arguments = dict[object, Layout](), dict[ValueId, Layout]()
     for value in program.arguments:
@@ -476,8 +474,7 @@ def _all_placed(table: Table) -> list[OpPlacement]:
         key = node.signature, claimed
         found = known.get(key)
         if found is None:
-            placement = tuple([(claim.at, claim.factor) for claim in claimed if claim is not None])
-            found = known[key] = place_op(node.signature, placement)
+            found = known[key] = place_op(node.signature, tuple([claim[:2] for claim in claimed if claim is not None]))
         placed.append(found)
     return placed
 

@@ -257,12 +257,16 @@ class Table:
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
+    def stops(self, axis: Place) -> set[NodeId]:
+        """The ops at which claims on an axis stop, or are in conflict."""
+        return {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
+
     def is_stopped(self, value: ValueId, axis: Place) -> bool:
         """Whether the value lies whole on an axis because claims ended at an op that it is computed from.
 
         They stop there, are in conflict, or another claim makes the op a fold.
         """
-        stops = {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
+        stops = self.stops(axis)
         makers = self.program.upstream([value], lambda node: all(self.claim(made, axis) is None for made in node.results))
         return any(node.number in stops or self.is_outvoted(node, axis) for node in makers)
 
@@ -286,13 +290,12 @@ class Table:
     def on_dim(self, value: ValueId, dim: int, but: Place | None = None) -> list[Factor]:
         """The factors of a dim of a value, on all axes but one."""
         claims = (self.claim(value, axis) for axis in self.axes if axis != but)
-        return settled(self.program.shape(value)[dim], [c.factor for c in claims if c is not None and c.at == dim])
+        return _factors(claims, dim, self.program.shape(value)[dim])
 
     def on_index(self, node: Node, index: int, but: Place | None = None) -> list[Factor]:
         """The factors of an index of an op, on all axes but one."""
         claims = (table.nodes[node.number] for axis, table in self.axes.items() if axis != but)
-        extent = node.signature.indices[index].extent
-        return settled(extent, [c.factor for c in claims if c is not None and c.at == index])
+        return _factors(claims, index, node.signature.indices[index].extent)
 
     def fits_value(self, value: ValueId, dim: int, factor: Factor) -> bool:
         """Whether a factor fits into the dim beside the factors already there."""
@@ -352,6 +355,10 @@ class Table:
             or (own is not None and own.values[value] is not None)
             or self.fits_value(value, position.dim, position.outward(factor))
         )
+
+
+def _factors(claims: Iterable[Claim | None], at: int, extent: int) -> list[Factor]:
+    return settled(extent, [claim.factor for claim in claims if claim is not None and claim.at == at])
 
 
 def misfit(signature: Signature, index: int, factors: Iterable[Factor]) -> str | None:

@@ -41,7 +41,7 @@ NEEDED = {
     "rewrites/decide/choices.py:price": FILTER,
     "rewrites/decide/deferred_reductions.py:growing": FILTER,
     "rewrites/decide/deferred_reductions.py:through": "of two minimum cuts of pending sums, that which costs less",
-    "rewrites/decide/free_ops.py:computes_little": "what is free: an op that computes little may run on all devices",
+    "rewrites/decide/free_ops.py:_computes_little": "what is free: an op that computes little may run on all devices",
     "rewrites/decide/in_memory.py:fits": MEMORY,
     "rewrites/decide/in_memory.py:within_memory": MEMORY,
     "rewrites/decide/in_memory.py:once": "what takes the least time for the memory that it frees",
