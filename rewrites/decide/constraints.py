@@ -9,12 +9,12 @@ still meet at an op, the program has set the layouts around it but not the op's 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place, major_to_minor
+from ..program.in_order import InOrder
 from ..program.program import Node, Program, ValueId
 from ..redistribute.search import path
 from .placements import OpPlacement, place_op, placement_of
@@ -77,10 +77,10 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
     `said` has the numbers of the tactics that made the program's claims.
     """
     for axis in [axis for axis in major_to_minor(table.axes) if table.axes[axis].points]:
-        _Meeting(table, axis, tactic, []).before()
-    keys, of = sorted(table.conflicts), dict[Place, _Meeting]()
-    while keys:
-        number, _, axis = key = heapq.heappop(keys)
+        _Meeting(table, axis, tactic, InOrder()).before()
+    keys, of = InOrder(table.conflicts), dict[Place, _Meeting]()
+    for key in keys:
+        number, _, axis = key
         met = table.conflicts.get(key)
         if met is None or any(claim.tactic not in said for claim, _ in met.claims):
             continue
@@ -92,16 +92,16 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
 
 
 class _Meeting(Sweep):
-    """Propagation in which points claim their operands. The keys of the conflicts that it meets go to a heap."""
+    """Propagation in which points claim their operands. The keys of the conflicts that it meets are listed."""
 
-    def __init__(self, table: Table, axis: Place, tactic: int, keys: list[Key]) -> None:
-        super().__init__(table, axis, tactic, False, False)
+    def __init__(self, table: Table, axis: Place, tactic: int, keys: InOrder[Key]) -> None:
+        super().__init__(table, axis, tactic)
         self.asking = True
         self.keys = keys
 
     def conflict(self, key: Key, claims: Iterable[tuple[Claim, int]]) -> None:
         super().conflict(key, claims)
-        heapq.heappush(self.keys, key)
+        self.keys.add(key)
 
     def before(self) -> None:
         """Carries the claims of the points to their operands, where nothing else claims these."""
@@ -111,8 +111,9 @@ class _Meeting(Sweep):
     def decide_by_price(self, node: Node) -> None:
         """Places an op at which claims meet. Every op that waits then waits anew, as other axes may have changed."""
         self.open = frozenset[Key]()
-        for waits in (self.arriving, self.last, *self.heaps, *self.marked):
-            waits.clear()
+        self.heaps = [InOrder[int]() for _ in self.heaps]
+        self.arriving.clear()
+        self.last.clear()
         candidates = Candidates()
         self.result_claims(node, candidates)
         self.operand_claims(node, candidates)

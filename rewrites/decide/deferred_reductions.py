@@ -25,7 +25,6 @@ first a sum over no axes. A replicated value that it starts from counts once.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
@@ -39,6 +38,7 @@ from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop, Place
 from ..program.breadth_first import reached
+from ..program.in_order import InOrder
 from ..program.program import Node, NodeId, Program, ValueId
 from ..program.union_find import UnionFind
 from ..redistribute.steps import Bytes, devices, share
@@ -164,10 +164,8 @@ class _Reach:
     def spread(self, values: Iterable[ValueId]) -> bool:
         """Visits the users of these values and of all that become pending; returns whether no op lost the sum it carried."""
         holds = True
-        heap = sorted({number for value in values for number, _ in self.program.uses[value]})
-        seen = set(heap)
-        while heap:
-            node = self.program.nodes[heapq.heappop(heap)]
+        ahead = InOrder(number for value in values for number, _ in self.program.uses[value])
+        for node in map(self.program.nodes.__getitem__, ahead):
             if node.op_name == "carry":
                 # What it is within the loop is assumed.
                 continue
@@ -178,9 +176,7 @@ class _Reach:
                 if not self.hangs(node):
                     continue
             for number in (number for value in node.results for number, _ in self.program.uses[value]):
-                if number not in seen:
-                    seen.add(number)
-                    heapq.heappush(heap, number)
+                ahead.add(number)
         return holds
 
     def carry(self, node: Node, carry: DeferredReduction) -> None:
@@ -224,17 +220,15 @@ class _Reach:
         Each term then counts once, and two collectives become one. A sum with factors does not wait: it may reach several
         ops, and is one collective only if it resolves before them.
         """
-        heap = sorted(self.stopped)
-        self.stopped = []
-        while heap:
-            node = self.program.nodes[heapq.heappop(heap)]
+        ahead, self.stopped = InOrder(self.stopped), []
+        for node in map(self.program.nodes.__getitem__, ahead):
             carry = self.waiting(node) if node.number not in self.carriers else None
             if carry is not None:
                 self.carry(node, carry)
                 if not self.spread(node.results):
                     self.hinders.add(node.number)
                 for number in self.stopped:
-                    heapq.heappush(heap, number)
+                    ahead.add(number)
                 self.stopped = []
 
     def waiting(self, node: Node) -> DeferredReduction | None:

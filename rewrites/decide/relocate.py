@@ -12,23 +12,22 @@ The work of other ops stays divided as tactics divide it.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import fit
+from ..program.in_order import InOrder
 from ..program.independent_parts import parts
-from ..program.program import NO_NODE, Node, NodeId, ValueId
+from ..program.program import Node, NodeId, ValueId
 from .choices import Alternative, Use, Ways, sent_over
 from .deferred_reductions import DeferredReduction, is_sum, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import Best, best_of, better
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
-from .propagate import ARGUMENTS, Sweep
+from .propagate import Sweep
 from .table import AxisTable, Claim, Table
 
 GROWTH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -435,12 +434,9 @@ class _Search:
 
     def ways(self, axis: Place, claims: Claims) -> dict[NodeId, Alternative]:
         """The placements of ops under these claims, and of the ops downstream in which their sums may wait, or waited."""
-        found, ahead, last = dict[NodeId, Alternative](), sorted(claims), NO_NODE
-        while ahead:
-            node = self.program.nodes[number := heapq.heappop(ahead)]
-            if number == last:
-                continue
-            last = number
+        found, ahead = dict[NodeId, Alternative](), InOrder(claims)
+        for number in ahead:
+            node = self.program.nodes[number]
             claim, is_asked = claims.get(number), number in claims
             waits = self.carrying(node, axis, found, is_asked) if claim is None else None
             moves = is_asked or waits is not None or self.carries(number, axis)
@@ -451,7 +447,7 @@ class _Search:
             for user in {user for user, _ in self.program.uses[node.main]}:
                 # What carried the op's sum carries another one now, or none.
                 if way.pend or (user > number and user in self.carried):
-                    heapq.heappush(ahead, user)
+                    ahead.add(user)
         return found
 
     def carries(self, number: NodeId, axis: Place) -> bool:
@@ -550,8 +546,10 @@ class _Around(Sweep):
     """
 
     def __init__(self, table: Table, axis: Place, tactic: int, search: _Search, nodes: Iterable[Node]) -> None:
-        super().__init__(table, axis, tactic, False, False)
+        super().__init__(table, axis, tactic)
         self.search, self.most = search, -1
+        # So that what is found lies on both sides of the first op.
+        self.most_at_once = 1
         self.found: Claims = {}
         self.waiting = dict[NodeId, Node]()
         for node in nodes:
@@ -564,10 +562,6 @@ class _Around(Sweep):
             self.onward(node)
         self.run([])
 
-    def popped(self, kind: int) -> Iterator[int]:
-        """One entry of each pass in turn, so that what is found lies on both sides of the first op."""
-        return islice(super().popped(kind), 1 if kind <= ARGUMENTS else None)
-
     def visit(self, node: Node) -> None:
         if self.search.ops.may_move(node, self.axis):
             super().visit(node)
@@ -578,8 +572,7 @@ class _Around(Sweep):
             (claim,) = wants
             if (claim.at, claim.factor) in self.search.placements.homes[value].factors:
                 self.claims.values[value] = claim
-                for number, _ in self.program.uses[value]:
-                    self.mark_ahead(number)
+                self.pass_on(value)
 
     def decided(self, node: Node) -> None:
         claim, own = self.claims.nodes[node.number], self.search.table.axes[self.axis].nodes[node.number]
