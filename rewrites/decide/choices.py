@@ -162,13 +162,13 @@ class Choices:
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
         moves = [self.routed(self.moves(value, after)) for value in values]
-        own = [self.own(node, self.placed(node, after)) for node in nodes]
+        placed = [self.placed(node, after.get(node.number)) for node in nodes]
+        own = [*map(self.own, nodes, placed)]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
         ways = [way for each in filter(None, moves) for way in self.paths(each)]
         ways += [way for each, _ in own for way in each]
-        held = sum(self.held(node, self.placed(node, after)) for node in nodes)
-        return Price.of(self.program.mesh, ways, [each for _, each in own], held)
+        return Price.of(self.program.mesh, ways, [each for _, each in own], sum(map(self.placements.held, nodes, placed)))
 
     def least(self, moves: Iterable[Sequence[Moving]], own: Sequence[Own]) -> float:
         """The seconds that the moves of values, and what ops themselves receive and compute, take at least."""
@@ -188,9 +188,8 @@ class Choices:
                 found[number] = way, found[number][1]
         return found
 
-    def placed(self, node: Node, after: Ways) -> OpPlacement:
-        """How the op is placed if these ops are placed otherwise."""
-        way = after.get(node.number)
+    def placed(self, node: Node, way: Alternative | None) -> OpPlacement:
+        """How the op is placed: otherwise, or with None as it is."""
         return self.placements.nodes[node.number] if way is None else way.placed
 
     def moves(self, value: ValueId, after: Ways) -> Iterable[Moving]:
@@ -289,10 +288,6 @@ class Choices:
                 ways += [path(lists.apart, lists.gathered, width) for width in map(self.placements.width, read)]
             found = self.owned[key] = [(way, trips) for way in ways], (charged(self.placements, node, placed), trips)
         return found
-
-    def held(self, node: Node, placed: OpPlacement) -> int:
-        """The bytes of what the op makes on one device."""
-        return sum(map(self.placements.local_bytes, node.results, placed.produced))
 
 
 def use_group(placements: Placements, value: ValueId, use: Use, apart: bool) -> int:

@@ -120,7 +120,7 @@ class Decisions:
             program.mesh,
             ((move.path, program.likely_trips(move.region)) for move in moves),
             ((charged(placements, node, placed[node.number]), program.likely_trips(node.region)) for node in nodes),
-            sum(size for node in nodes for size in map(placements.local_bytes, node.results, placed[node.number].produced)),
+            sum(placements.held(node, placed[node.number]) for node in nodes),
         )
 
     def by_part(self) -> tuple[Mapping[ValueId, list[Move]], Mapping[ValueId, list[Node]]]:
@@ -161,9 +161,9 @@ def _decide_as_split(table: Table) -> Decisions:
     tried = _relocated(found, _may_pay(found), price.START)
     if elsewhere := tried.placements.elsewhere:
         # Sums wait where the search has left them, or anew where a cut over all of them lets them wait.
-        left, anew = moved(tried.placements, tried.carried, found.gathered), _decide(table, elsewhere)
-        left.accumulated = found.accumulated
-        every = [found, left, anew]
+        left = moved(Decisions(tried.placements, tried.carried, found.gathered, [], {}, {}, accumulated=found.accumulated))
+        anew = _decide(table, elsewhere)
+        every = found, left, anew
         # All other ops cost the same.
         placed = zip(*(each.placements.nodes for each in every), strict=True)
         changed = [node for node, ways in zip(table.program.nodes, placed, strict=True) if not ways[0] is ways[1] is ways[2]]
@@ -220,33 +220,29 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
     carried, accumulated = carried_sums(placements)
     for number, carry in carried.items():
         placements.carry(placements.program.nodes[number], carry.pend)
-    found = moved(placements, carried, choices.sorts_gathered)
-    found.accumulated = accumulated
-    return found
+    return moved(Decisions(placements, carried, choices.sorts_gathered, [], {}, {}, accumulated=accumulated))
 
 
-def moved(placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> Decisions:
-    """The decisions for ops that are placed so and carry these sums: every value moves as its uses need it."""
+def moved(found: Decisions) -> Decisions:
+    """Completes decisions that have no moves yet: every value moves as its uses need it. Updates `found`."""
+    placements = found.placements
     # Where results lie outside is decided with where their ops run.
     placements.results |= {value: boundary(placements, value) for value in placements.results}
-    return _Mover(placements, carried, gathered).decisions()
+    return _Mover(found).decisions()
 
 
 def sent_in_trips(found: Decisions, values: Sequence[Once]) -> Decisions:
     """The same decisions, but these values too are sent in each trip of loops."""
     each_trip = found.placements.each_trip.union(each.value for each in values)
-    made = moved(replace(found.placements, each_trip=each_trip), found.carried, found.gathered)
-    placements, moves, at_use, homes = made.placements, made.moves, made.at_use, made.homes
-    return replace(found, placements=placements, moves=moves, at_use=at_use, homes=homes, for_memory=values)
+    placements = replace(found.placements, each_trip=each_trip)
+    return moved(replace(found, placements=placements, moves=[], at_use={}, homes={}, for_memory=values))
 
 
 def moved_so(
     placements: Placements, carried: dict[NodeId, DeferredReduction], moves: list[Move], homes: dict[ValueId, Move]
 ) -> Decisions:
     """The decisions with these moves, and with those by which ops exchange what they have selected or sorted."""
-    mover = _Mover(placements, carried, [])
-    mover.result.moves += moves
-    mover.result.homes |= homes
+    mover = _Mover(Decisions(placements, carried, [], moves, {}, homes))
     mover.exchange()
     mover.order()
     return mover.result
@@ -312,11 +308,9 @@ def _is_computed(placements: Placements, value: ValueId) -> bool:
 class _Mover:
     """Collects the uses whose wanted layout differs from the value's own layout, and moves each value for them."""
 
-    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> None:
-        self.placements = placements
-        self.program = placements.program
-        self.carried = carried
-        self.result = Decisions(placements, carried, gathered, [], {}, {})
+    def __init__(self, result: Decisions) -> None:
+        self.result, self.placements, self.carried = result, result.placements, result.carried
+        self.program = result.placements.program
 
     def decisions(self) -> Decisions:
         for each in self.placements.unsettled():

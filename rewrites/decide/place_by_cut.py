@@ -183,7 +183,7 @@ class _Cut:
         return known[way]
 
     def priced_alone(self, node: Node, way: Alternative | None) -> int:
-        moves, work = self.choices.own(node, self.placements.nodes[node.number] if way is None else way.placed)
+        moves, work = self.choices.own(node, self.choices.placed(node, way))
         moved = sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
         return self.capacity(Price.of(self.mesh, moves, [work])) + moved
 

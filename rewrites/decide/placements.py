@@ -365,6 +365,10 @@ class Placements:
         """The local bytes of the value on one device in this layout."""
         return _local_bytes(layout, self.program.types[value].dtype)
 
+    def held(self, node: Node, placed: OpPlacement) -> int:
+        """The bytes of what an op makes on one device, if it is placed so."""
+        return sum(map(self.local_bytes, node.results, placed.produced))
+
     def home_bytes(self, value: ValueId) -> int:
         """The local bytes of the value where it lies."""
         return self.local_bytes(value, self.homes[value])

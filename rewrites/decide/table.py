@@ -6,7 +6,7 @@ the number of the tactic that made it, so that a plan can report which tactic de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
@@ -180,22 +180,24 @@ class Table:
 
     def in_space(self) -> Table:
         """The placements on axes alone, without those on loops."""
+        return self.without([axis for axis in self.axes if isinstance(axis, Loop)])
 
-        axes = {axis: claims for axis, claims in self.axes.items() if not isinstance(axis, Loop)}
-        left = replace(self, axes=axes, closed=dict(self.closed), too_wide={})
-        left.blocked = {key: each for key, each in self.blocked.items() if not isinstance(each.axis, Loop)}
-        left.conflicts, left.reconciled = (
-            {key: each for key, each in found.items() if not isinstance(each.axis, Loop)}
-            for found in (self.conflicts, self.reconciled)
+    def without(self, axes: Container[Place]) -> Table:
+        """The placements on all axes but these."""
+        return replace(
+            self,
+            axes={axis: claims for axis, claims in self.axes.items() if axis not in axes},
+            blocked={key: each for key, each in self.blocked.items() if each.axis not in axes},
+            conflicts={key: each for key, each in self.conflicts.items() if each.axis not in axes},
+            closed=dict(self.closed),
+            reconciled={key: each for key, each in self.reconciled.items() if each.axis not in axes},
+            too_wide={},
         )
-        return left
 
     def refined(self, split: Mapping[Place, Sequence[Place]]) -> Table:
         """The same placements with sub-axes instead of the axes in `split`; what was blocked along those is dropped."""
-        made, minors = (
-            replace(self, axes={}, blocked={}, conflicts={}, closed=dict(self.closed), reconciled={}, too_wide={}),
-            dict[Place, int](),
-        )
+        made, minors = self.without(split), dict[Place, int]()
+        made.axes, made.reconciled = {}, {}
         for axis, table in self.axes.items():
             minor = axis.size
             for part in split.get(axis, (axis,)):
@@ -204,12 +206,10 @@ class Table:
                     made.axes[part] = table
                 elif part.size > 1:
                     made.axes[part] = table.part(Factor(part, 0), minor)
-        made.blocked |= {key: each for key, each in self.blocked.items() if each.axis not in split}
         for (node, value, axis), each in self.reconciled.items():
             for part in (part for part in split.get(axis, (axis,)) if part in made.axes):
                 claims = tuple((claim if part is axis else of_part(claim, part, minors[part]), at) for claim, at in each.claims)
                 made.reconciled[node, value, part] = replace(each, axis=part, claims=claims)
-        made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis not in split}
         return made
 
     def ways_across(self, stop: BlockedOp) -> tuple[int, ...]:
