@@ -20,7 +20,7 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
-from .deferred_reductions import DeferredReduction, is_linear, is_sum, kept
+from .deferred_reductions import DeferredReduction, carried_sum, is_linear, is_sum, kept
 from .in_trips import is_in_each_trip, loops_of
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds
@@ -130,8 +130,8 @@ class Choices:
     def changed(self, after: Ways) -> Iterator[ValueId]:
         """What ops make, and what they want in another layout or carry otherwise, if these ops are placed otherwise."""
         for number, way in after.items():
-            node, carry = self.program.nodes[number], self.carried.get(number)
-            carries, wanted = () if carry is None else carry.pend, self.placements.nodes[number].wanted
+            node, wanted = self.program.nodes[number], self.placements.nodes[number].wanted
+            carries = carried_sum(self.carried, number)
             yield from node.results
             for value, now, then in zip(node.operands, wanted, way.placed.wanted, strict=True):
                 if now != then or way.carries != carries:
@@ -148,8 +148,7 @@ class Choices:
     def want(self, value: ValueId, use: Use, apart: bool) -> Want:
         if use[0] == self.program.end:
             return Want(None, -1, 1)
-        carry = self.carried.get(use[0]) if value in self.placements.sources else None
-        pend = () if carry is None else carry.keeps(self.placements.sources[value])
+        pend = kept(self.placements.sources.get(value, ()), carried_sum(self.carried, use[0]))
         layout = self.placements.wanted(*use).with_pending(pend)
         trips = self.program.likely_trips(self.program.use_region(*use))
         return Want(layout, use_group(self.placements, value, use, apart), trips)

@@ -23,7 +23,7 @@ from . import price
 from .axis_splits import split_tables
 from .choices import Choices, Use, by_way_of, is_stored, use_group
 from .constants import compute_constants_whole
-from .deferred_reductions import DeferredReduction, makers
+from .deferred_reductions import DeferredReduction, carried_sum, kept, makers
 from .in_trips import Once, gathered_in_trips, is_in_each_trip, loops_of, scattered_in_trips
 from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
@@ -263,10 +263,9 @@ def mismatches(
     for node, placed in zip(program.nodes, placements.nodes, strict=True):
         if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
             continue
-        carry = carried.get(node.number)
+        own = carried_sum(carried, node.number)
         for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
-            if carry is not None:
-                wanted = wanted.with_pending(carry.keeps(sources.get(value, ())))
+            wanted = wanted.with_pending(kept(sources.get(value, ()), own))
             if wanted != placements.lies(node.number, position, value):
                 key = value, program.use_region(node.number, position)
                 found.setdefault(key, []).append((node.number, position, wanted))

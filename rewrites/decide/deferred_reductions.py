@@ -66,10 +66,6 @@ class DeferredReduction:
     pend: Unreduced
     once: tuple[tuple[int, tuple[Place, ...]], ...] = ()
 
-    def keeps(self, pend: Unreduced) -> Unreduced:
-        """What the op carries of an operand's pending sum: `kept`."""
-        return kept(pend, self.pend)
-
 
 def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
     """Returns the ops that a pending sum moves through."""
@@ -304,10 +300,9 @@ class _Reach:
         if (given or len(positions) > 1) and not all(self.is_part(node.operands[at], pend, given) for at in positions):
             self.stopped.append(node.number)
             return None
-        zeros = self.program.zeros(node)
-        once = self.once(node) - positions - zeros
+        once = self.once(node) - positions - program.zeros(node)
         hanging = node.positions(self.hanging) if self.hanging else NO_NUMBERS
-        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
+        if not is_linear(program, node, positions | once) and not is_linear(program, node, positions, hanging):
             self.stopped.append(node.number)
             return None
         if not self.placements.keeps(node, pend):
@@ -315,7 +310,7 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend) or (placed.pending[0] and not self.grows(node, placed, pend)):
             return None
-        if hanging and (node.op_name == "carry" or not self.linear(node, positions, zeros)):
+        if hanging and (node.op_name == "carry" or not is_linear(program, node, positions)):
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return DeferredReduction(pend)
@@ -344,10 +339,6 @@ class _Reach:
         """The axes of `pend` on which a term is not pending."""
         own = self.pending.get(value, ())
         return tuple(each.axis for each in pend if each not in own)
-
-    def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
-        field = divides(self.program.types[node.operands[min(sums)]].dtype)
-        return linear_in(node.signature.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
         """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
@@ -466,6 +457,12 @@ def is_alone(program: Program, carry: Node) -> bool:
     return not any(program.is_read(value) for value in carry.results[1:])
 
 
+def carried_sum(carried: Mapping[NodeId, DeferredReduction], number: NodeId) -> Unreduced:
+    """The sum that an op carries, if it carries one."""
+    carry = carried.get(number)
+    return () if carry is None else carry.pend
+
+
 def kept(pend: Unreduced, carries: Unreduced) -> Unreduced:
     """What stays pending of an operand's sum for an op that carries a sum. The rest resolves before the op."""
     return tuple(each for each in pend if each in carries) if pend else ()
@@ -476,10 +473,10 @@ def is_sum(pend: Unreduced) -> bool:
     return all(MONOIDS[each.monoid].linear for each in pend)
 
 
-def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
-    """Whether an op is linear in these operands together."""
+def is_linear(program: Program, node: Node, sums: frozenset[int], zeros: frozenset[int] = NO_NUMBERS) -> bool:
+    """Whether an op is linear in these operands together, if those at `zeros` are zero too."""
     before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
-    return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node), divides(before))
+    return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node) | zeros, divides(before))
 
 
 @lru_cache(maxsize=1 << 14)

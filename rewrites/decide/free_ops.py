@@ -21,7 +21,7 @@ from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, NodeId, Position, Signature
 from .choices import Choices
-from .deferred_reductions import DeferredReduction, is_linear, is_sum
+from .deferred_reductions import DeferredReduction, carried_sum, is_linear, is_sum
 from .placements import Instead, OpPlacement, Placements, place_op, placement_of
 from .table import Claim, misfit
 
@@ -45,33 +45,30 @@ class FreeOps:
         """The ops that were moved, and what they take instead of their claims."""
         placements.elsewhere = self.found
         self.fits = cache(_fits)
-        self.movable: dict[tuple[NodeId, Place], bool] = {}
-        """Whether an op may move along an axis. This and the next hold until the op moves."""
-        self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
+        self.known: dict[tuple[NodeId, Place | frozenset[int]], bool] = {}
+        """Whether an op may move along an axis, and may wait for the sum of some operands: until the op moves."""
 
     def forget(self, moved: Set[NodeId]) -> None:
         """Drops what held until these ops moved."""
-        self.movable = {key: known for key, known in self.movable.items() if key[0] not in moved}
-        self.patient = {key: known for key, known in self.patient.items() if key[0] not in moved}
+        self.known = {key: known for key, known in self.known.items() if key[0] not in moved}
 
     def may_move(self, node: Node, axis: Place) -> bool:
         """Whether the op may move on the axis. It stays if a tactic holds it.
 
         An op that is held and carries a sum may still be placed where it is held.
         """
-        if (known := self.movable.get((node.number, axis))) is None:
-            known = self.movable[node.number, axis] = self.is_movable(node, axis)
+        if (known := self.known.get((node.number, axis))) is None:
+            known = self.known[node.number, axis] = self.is_movable(node, axis)
         return known
 
     def is_movable(self, node: Node, axis: Place) -> bool:
         if not node.is_free or node.number in self.staying:
             return False
         own = self.table.axes[axis].nodes[node.number]
-        carry = self.carried.get(node.number)
-        axes = set[Place]() if carry is None else {each.axis for each in carry.pend}
+        axes = {each.axis for each in carried_sum(self.carried, node.number)}
         asked = {claim[:2] for on, claim in self.claims(node).items() if claim is not None and on not in axes}
         placement = self.placements.nodes[node.number].placement
-        held = own is not None and own.held and carry is None
+        held = own is not None and own.held and not axes
         return not held and asked >= set(placement)
 
     def may_be_whole(self, node: Node, axis: Place) -> bool:
@@ -110,8 +107,8 @@ class FreeOps:
 
     def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
-        if (known := self.patient.get((number, positions))) is None:
-            known = self.patient[number, positions] = self.waits(number, positions)
+        if (known := self.known.get((number, positions))) is None:
+            known = self.known[number, positions] = self.waits(number, positions)
         return known
 
     def may_carry(self, node: Node, axis: Place) -> bool:

@@ -18,7 +18,7 @@ from ...dialects.ranges.algebra import Place
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
 from .choices import Choices, reads_of
-from .deferred_reductions import DeferredReduction, is_linear, through
+from .deferred_reductions import DeferredReduction, carried_sum, is_linear, through
 from .placements import OpPlacement, Placements
 from .regather import gather_earlier
 
@@ -72,14 +72,10 @@ def _carried(
             for node in (nodes[number] for number in each.nodes):
                 placements.put(node, placements.without(node, {each.axis}))
         carried = through(placements)
-        kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
+        kept = [each for each in found if any(pend.axis == each.axis for pend in carried_sum(carried, each.carry))]
         if len(kept) == len(found):
             return carried, found
         found = kept
-
-
-def _axes(carry: DeferredReduction | None) -> set[Place]:
-    return set() if carry is None else {each.axis for each in carry.pend}
 
 
 # --- values that are the same in all trips ---------------------------------------------------------------------------

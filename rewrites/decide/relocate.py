@@ -23,7 +23,7 @@ from ..program.in_order import InOrder
 from ..program.independent_parts import parts
 from ..program.program import Node, NodeId, ValueId
 from .choices import Alternative, Use, Ways, sent_over
-from .deferred_reductions import DeferredReduction, is_sum, makers
+from .deferred_reductions import DeferredReduction, carried_sum, is_sum, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import Best, best_of, better
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
@@ -81,6 +81,11 @@ class Option(NamedTuple):
     along: int | None
     """The index along which an op runs; None: all devices run it."""
     promising: Promising
+
+    @property
+    def keys(self) -> dict[Key, None]:
+        """What each op would do."""
+        return {(number, self.axis, claim): None for number, claim in self.claims.items()}
 
 
 class Step(NamedTuple):
@@ -158,7 +163,7 @@ class _Search:
         """These four hold until something changes next to such a region."""
         self.touched = set[NodeId]()
         """The ops of all regions that were tried for some moves."""
-        self.known_ways: dict[tuple[NodeId, Place, object, Unreduced | None], Alternative | None] = {}
+        self.known_ways: dict[tuple[NodeId, Place, object, Unreduced], Alternative | None] = {}
 
     def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
@@ -258,9 +263,9 @@ class _Search:
                 if not found:
                     promising.indices.pop(index)
                 for claims in found:
-                    if len(claims) > NEAR:
-                        self.covered.update(((each, axis, claim), claims.keys()) for each, claim in claims.items())
                     option = Option(axis, claims, value, index in followed, index, promising)
+                    if len(claims) > NEAR:
+                        self.covered |= dict.fromkeys(option.keys, claims.keys())
                     yield option
                     if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
                         yield option._replace(claims=claims | before)
@@ -322,15 +327,14 @@ class _Search:
         """
         new, ways = list[Option](), list[Ways]()
         for each in options:
-            keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
-            if not keys <= self.tried.keys():
+            if not (keys := each.keys.keys()) <= self.tried.keys():
                 new.append(each)
                 ways.append(self.ways(each.axis, each.claims))
                 ops = {*each.claims, *ways[-1]}
-                self.tried.update((key, ops) for key in keys)
+                self.tried |= dict.fromkeys(keys, ops)
         best = best_of(self.choices, ways, lambda option, moved: self.departs(new[option].axis, moved.keys()))
         if best is not None and best.pays:
-            self.paying.update((number, each.axis, claim) for each in new for number, claim in each.claims.items())
+            self.paying.update(*(each.keys for each in new))
             return Step(new[best.option], best)
         if best is not None:
             # An op that would only carry a sum has nothing to say.
@@ -438,8 +442,8 @@ class _Search:
         for number in ahead:
             node = self.program.nodes[number]
             claim, is_asked = claims.get(number), number in claims
-            waits = self.carrying(node, axis, found, is_asked) if claim is None else None
-            moves = is_asked or waits is not None or self.carries(number, axis)
+            waits = self.carrying(node, axis, found, is_asked) if claim is None else ()
+            moves = is_asked or waits or self.carries(number, axis)
             way = self.way(node, axis, claim, waits) if moves else None
             if way is None:
                 continue
@@ -452,28 +456,19 @@ class _Search:
 
     def carries(self, number: NodeId, axis: Place) -> bool:
         """Whether an op carries a sum over an axis now. What a loop carries stays a sum."""
-        carry = None if self.program.nodes[number].is_border else self.carried.get(number)
-        return carry is not None and any(each.axis == axis for each in carry.pend)
+        is_border = self.program.nodes[number].is_border
+        return not is_border and any(each.axis == axis for each in carried_sum(self.carried, number))
 
-    def way(self, node: Node, axis: Place, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
+    def way(self, node: Node, axis: Place, claim: Claim | None, waits: Unreduced) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim and claim[:2], waits
         if key not in self.known_ways:
             placed = self.ops.under(node, axis, claim)
-            self.known_ways[key] = None if placed is None else self.alternative(placed, waits)
+            self.known_ways[key] = None if placed is None else _alternative(placed, waits)
         return self.known_ways[key]
 
-    def alternative(self, placed: OpPlacement, waits: Unreduced | None) -> Alternative | None:
-        """The placement with the sum that the op then makes or carries; None if it makes more than a sum."""
-        if not _is_plain(placed.pending):
-            return None
-        if waits is None:
-            return Alternative.of(placed)
-        made = placed.with_sum(waits)
-        return None if made is None else Alternative(placed, made, waits)
-
-    def carrying(self, node: Node, axis: Place, found: Mapping[NodeId, Alternative], is_asked: bool) -> Unreduced | None:
-        """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not.
+    def carrying(self, node: Node, axis: Place, found: Mapping[NodeId, Alternative], is_asked: bool) -> Unreduced:
+        """The sum that an op could carry, if its operands' ops are placed as in `found`; () if it could not.
 
         An op that is asked to move could also carry a sum that another op makes as it is now.
         """
@@ -485,7 +480,7 @@ class _Search:
         axes = {each.axis for each in pend}
         same = axis in axes and is_sum(pend) and all(each == pend for each in sums.values())
         alone = not (axes - {axis}) & self.placements.axes(node)
-        return pend if same and alone and self.ops.may_wait(node.number, frozenset(sums)) else None
+        return pend if same and alone and self.ops.may_wait(node.number, frozenset(sums)) else ()
 
 
 def _followed(node: Node, axis: Place, mismatch: Mismatch) -> set[int]:
@@ -502,9 +497,12 @@ def _without(layout: Layout, axes: Set[Place]) -> Layout:
     return Layout.of(shape, [each for each in kept if each[0] in fits])
 
 
-def _is_plain(pending: tuple[Unreduced, ...]) -> bool:
-    """Whether an op leaves nothing pending, or only a sum in its only result."""
-    return not any(pending) or (len(pending) == 1 and not any(each.scans or each.is_gathered for each in pending[0]))
+def _alternative(placed: OpPlacement, waits: Unreduced) -> Alternative | None:
+    """The placement with the sum that the op then makes, and the one that it carries; None if it makes more than a sum."""
+    if len(placed.pending) > 1:
+        return None if any(placed.pending) else Alternative(placed)
+    made = placed.with_sum(waits)
+    return None if made is None else Alternative(placed, made, waits)
 
 
 class _Whole:

@@ -13,7 +13,7 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop
 from ...dialects.ranges.factor import Factor
 from ..decide.decide import SELECTED, Decisions, Move, mismatches
-from ..decide.deferred_reductions import DeferredReduction, is_linear, is_sum
+from ..decide.deferred_reductions import DeferredReduction, is_linear, is_sum, kept
 from ..decide.placements import Placements
 from ..decide.table import misfit
 from ..program.program import Node, NodeId
@@ -83,7 +83,7 @@ def _check_sum(placements: Placements, node: Node, carry: DeferredReduction) -> 
         missing = {each.axis for each in carry.pend if each not in own}
         counts = at in positions or at in once
         in_time = all(isinstance(each.axis, Loop) for each in own)
-        if (not in_time and not carry.keeps(own)) or (counts and missing != {*once.get(at, ())}):
+        if (not in_time and not kept(own, carry.pend)) or (counts and missing != {*once.get(at, ())}):
             title = f"`{node.op_name}` cannot carry {said}: operand {at} is {placements.with_sums(value)}"
             rule = "each operand is pending over all axes of the sum, or counts `once` along those that it lacks"
             raise refused(node, title, f"{rule}; it may be pending over more axes, and resolves over these before")
