@@ -50,7 +50,7 @@ def _claims(decisions: Decisions, move: Move, axis: Place) -> Iterator[Claim]:
     """Yields the claims along an axis that make a value change its layout: those that it leaves, and those that it reaches."""
     placements = decisions.placements
     program, table = placements.program, placements.table.axes.get(axis)
-    uses = [(program.nodes[number], position) for number, position in move.uses if number < len(program.nodes)]
+    uses = [(program.nodes[number], position) for number, position in move.uses if number < program.end]
     ran, claims = list[Node](), list[Claim | None]()
     if is_own(move):
         ran += [node for node, _ in uses]

@@ -176,11 +176,10 @@ def _decide_as_split(table: Table) -> Decisions:
 
 def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
     """Says of a part of the program whether anything else could pay there: whether the part takes more than a start."""
-    placed, by_part = found.placements.nodes, cache(found.by_part)
+    placed, (moves, nodes) = found.placements.nodes, found.by_part()
 
     @cache
     def may_pay(part: ValueId) -> bool:
-        moves, nodes = by_part()
         own = moves.get(part, ())
         shares = any(move.together for move in own)
         return shares or found.price_of((), (), own).may_fall or found.price_of(nodes.get(part, ()), placed, own).may_fall

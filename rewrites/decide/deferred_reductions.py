@@ -262,7 +262,7 @@ class _Reach:
         while node.number not in self.meeting:
             passed.append(node.number)
             uses = self.placements.uses(node.results[0]) if len(node.results) == 1 else []
-            if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
+            if len(uses) != 1 or uses[0][0] == self.program.end:
                 break
             node, own = self.program.nodes[uses[0][0]], frozenset({uses[0][1]})
             if len(node.results) != 1:

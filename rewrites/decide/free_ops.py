@@ -118,7 +118,7 @@ class FreeOps:
         return bool(sums) and axis not in self.placements.axes(node) and self.may_wait(node.number, sums)
 
     def waits(self, number: NodeId, positions: frozenset[int]) -> bool:
-        if number == len(self.program.nodes) or number in self.carried:
+        if number == self.program.end or number in self.carried:
             return False
         node = self.program.nodes[number]
         if node.is_border or len(node.results) != 1:
@@ -176,13 +176,13 @@ class FreeOps:
         for value, at in node.ends:
             place, extent = at.get(index), node.signature.indices[index].extent
             if place is not None and place.minor == 1 and self.program.shape(value)[place.dim] == extent:
-                yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
+                yield from (factor for factor in self.placements.homes[value].at(place.dim) if factor.axis == axis)
 
     def asked(self, node: Node, axis: Place, index: int) -> Iterator[Factor]:
         """The factors by which the dims of an index are wanted on an axis, by the ops that read the results."""
         for value, at in zip(node.results, node.signature.result_at, strict=True):
             for use in self.placements.uses(value) if index in at else ():
-                yield from (f for dim, f in self.placements.wanted(*use).factors if dim == at[index].dim and f.axis == axis)
+                yield from (factor for factor in self.placements.wanted(*use).at(at[index].dim) if factor.axis == axis)
 
     def tactic(self, node: Node, axis: Place, index: int) -> int:
         """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""

@@ -203,8 +203,7 @@ class _Ranges(Walk[LocalArray]):
             placed = self.placements.nodes[number]
             found = self.known.get(id(placed))
             if found is None:
-                of_each = zip(node.results, placed.produced, strict=True)
-                sizes = [self.placements.local_bytes(value, layout) for value, layout in of_each]
+                sizes = [*map(self.placements.local_bytes, node.results, placed.produced)]
                 found = self.known[id(placed)] = traits(node.signature.definition), sizes
             its, sizes = found
             reads = self.reads(node) if number in self.moving else [values[value] for value in node.operands]
@@ -328,7 +327,11 @@ def _overwrite(steps: Sequence[MemoryStep]) -> None:
     for time, step in enumerate(steps):
         for made in step.makes if step.takes else ():
             if made.stored and not made.given:
-                read = (each for array in step.takes for each in ((array,) if array.stored else _in_line(array)))
+                read = (
+                    each
+                    for array in step.takes
+                    for each in ((array,) if array.stored else array.behind if array.aligned else ())
+                )
                 ends = (each for each in read if each.last == time and each.bytes == made.bytes and not each.given)
                 if (taken := next(ends, None)) is not None:
                     taken.last = time - 1
@@ -349,10 +352,6 @@ def _span(steps: Sequence[MemoryStep]) -> None:
                 first, last = spans[loop]
                 array.first = min(array.first, first)
                 array.last = max(array.last, last if array in step.reads else 0)
-
-
-def _in_line(array: LocalArray) -> tuple[LocalArray, ...]:
-    return array.behind if array.aligned else ()
 
 
 def _with_peak(

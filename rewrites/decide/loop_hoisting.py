@@ -185,9 +185,9 @@ class _Sum:
     def is_private(self, number: NodeId, among: set[NodeId]) -> bool:
         """Whether only these ops and the loop's exit read the op's results, and no tactic has placed them."""
         for value in self.program.nodes[number].results:
-            others = {user for user, _ in self.placements.uses(value)} - among
-            nodes = self.program.nodes
-            if value in self.placements.pinned or any(user == len(nodes) or nodes[user].op_name != "leave" for user in others):
+            others, program = {user for user, _ in self.placements.uses(value)} - among, self.program
+            left = all(user < program.end and program.nodes[user].op_name == "leave" for user in others)
+            if value in self.placements.pinned or not left:
                 return False
         return True
 

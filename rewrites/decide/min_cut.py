@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from ..program.breadth_first import reached
 from .preflow import Residual, push
 
 ENDLESS = 1 << 90
@@ -36,10 +37,4 @@ class Network:
         push(self.residual, source, sink)
         if sum(self.residual.get(source, {}).values()) < least:
             return {source}
-        side, ahead = {source}, [source]
-        for node in ahead:
-            for end, capacity in self.residual.get(node, {}).items():
-                if capacity > 0 and end not in side:
-                    side.add(end)
-                    ahead.append(end)
-        return side
+        return {*reached([source], lambda node: (end for end, left in self.residual.get(node, {}).items() if left > 0))}

@@ -13,7 +13,7 @@ The work of other ops stays divided as tactics divide it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
@@ -22,13 +22,13 @@ from ...dialects.ranges.factor import fit
 from ..program.in_order import InOrder
 from ..program.independent_parts import parts
 from ..program.program import Node, NodeId, ValueId
-from .choices import Alternative, Use, Ways, sent_over
+from .choices import Alternative, Moving, Ways, sent_over
 from .deferred_reductions import DeferredReduction, carried_sum, is_sum, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import Best, best_of, better
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
 from .propagate import Sweep
-from .table import AxisTable, Claim, Table
+from .table import Claim, Table
 
 GROWTH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """By how many ops a region grows at a time, as long as its first op would move."""
@@ -51,16 +51,6 @@ Claims = dict[NodeId, Claim | None]
 
 Key = tuple[NodeId, Place, Claim | None]
 """An op, and what it could do on an axis."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A value that changes its layout, for some of its uses; without uses, where it is made."""
-
-    value: ValueId
-    source: Layout
-    target: Layout
-    uses: tuple[Use, ...]
 
 
 class Promising(NamedTuple):
@@ -165,9 +155,9 @@ class _Search:
         """The ops of all regions that were tried for some moves."""
         self.known_ways: dict[tuple[NodeId, Place, object, Unreduced], Alternative | None] = {}
 
-    def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
+    def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Moving]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
-        groups, nodes = dict[NodeId, list[Mismatch]](), [self.program.nodes[number] for number in self.found]
+        groups, nodes = dict[NodeId, list[Moving]](), [self.program.nodes[number] for number in self.found]
         around = (value for node in nodes for value in (*node.operands, *node.results))
         moves = (each for value in dict.fromkeys((*moving, *around)) for each in self.mismatches(value))
         for each in [*moves, *self.compared()]:
@@ -176,14 +166,13 @@ class _Search:
                 groups.setdefault(first, []).append(each)
         return groups.values()
 
-    def mismatches(self, value: ValueId) -> Iterator[Mismatch]:
-        """The moves of a value as things are now, each with the uses that share it."""
-        uses = dict[tuple[Layout, Layout], list[Use]]()
+    def mismatches(self, value: ValueId) -> Iterable[Moving]:
+        """The moves of a value between two layouts as things are now, as one with the uses of all."""
+        found = dict[tuple[Layout, Layout], list[Moving]]()
         for move in self.choices.moves(value, {}):
             if move.source != move.target:
-                uses.setdefault((move.source, move.target), []).extend(move.uses)
-        for (source, target), each in uses.items():
-            yield Mismatch(value, source, target, tuple(each))
+                found.setdefault((move.source, move.target), []).append(move)
+        return [moves[0]._replace(uses=[use for move in moves for use in move.uses]) for moves in found.values()]
 
     def is_in(self, value: ValueId) -> bool:
         """Whether a value is in a part of the program that is tried."""
@@ -191,7 +180,7 @@ class _Search:
         self.are_all_tried &= found
         return found
 
-    def improve(self, group: Sequence[Mismatch]) -> Step | None:
+    def improve(self, group: Sequence[Moving]) -> Step | None:
         """What could best be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
         self.touched = set[NodeId]()
         kinds = [(each, self.kind(each)) for each in group]
@@ -205,7 +194,7 @@ class _Search:
             self.hopeless.update((kind, self.touched) for _, kind in kinds if kind not in self.hopeless)
         return step
 
-    def kind(self, each: Mismatch) -> object:
+    def kind(self, each: Moving) -> object:
         """What a move has in common with those of other layers: its layouts, and the ops at its ends."""
         program, placed = self.program, self.placements.nodes
         maker, ends = program.maker(each.value), (use for use in each.uses if use[0] < program.end)
@@ -213,7 +202,7 @@ class _Search:
         read = ((program.nodes[number].signature, id(placed[number]), at) for number, at in ends)
         return each.source, each.target, made, *read
 
-    def around(self, each: Mismatch) -> Iterator[Option | None]:
+    def around(self, each: Moving) -> Iterator[Option | None]:
         """What the ops at both ends of a move could do instead, on the axes on which the value changes its layout."""
         axes, is_sum = sent_over(each.source, each.target), bool(each.source.pending)
         makers_ = makers(self.placements, self.carried, each.value) if is_sum else [self.program.maker(each.value)]
@@ -231,15 +220,15 @@ class _Search:
             if here and self.is_in(nodes[number].main):
                 yield number, axis
 
-    def compared(self) -> Iterator[Mismatch]:
+    def compared(self) -> Iterator[Moving]:
         """What is read by ops that merge or select, as if it were gathered along all axes of the op."""
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             if placed.merged is not None or placed.selected is not None:
                 lies, axes = self.placements.homes[node.operands[0]], self.placements.axes(node)
                 left = _without(lies, axes)
-                yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
+                yield Moving(node.operands[0], lies, left, 1, [(node.number, 0)])
 
-    def options(self, number: NodeId, axis: Place, mismatch: Mismatch | None = None) -> Iterator[Option | None]:
+    def options(self, number: NodeId, axis: Place, mismatch: Moving | None = None) -> Iterator[Option | None]:
         """What an op could do along an axis: run along another index, or on all devices, and the ops around it too.
 
         None for what it would do in a region that was tried from another op.
@@ -418,12 +407,10 @@ class _Search:
             return _Whole(node, axis, self)
         if (claim := self.ops.claim(node, axis, index)) is None:
             return None
-        table, program = self.table.copy(), self.program
-        table.blocked, table.conflicts, table.reconciled = {}, {}, {}
-        table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
-        table.axes[axis].nodes[node.number] = claim
-        for twin in twins:
-            table.axes[axis].nodes[twin.number] = self.ops.claim(twin, axis, index)
+        table = replace(self.table, axes={**self.table.axes}, blocked={}, conflicts={}, reconciled={}, too_wide={})
+        nodes = table.blank(axis).nodes
+        for each in (node, *twins):
+            nodes[each.number] = self.ops.claim(each, axis, index)
         return _Around(table, axis, claim.tactic, self, [node, *twins])
 
     def twins(self, node: Node, axis: Place, index: int) -> list[Node]:
@@ -483,7 +470,7 @@ class _Search:
         return pend if same and alone and self.ops.may_wait(node.number, frozenset(sums)) else ()
 
 
-def _followed(node: Node, axis: Place, mismatch: Mismatch) -> set[int]:
+def _followed(node: Node, axis: Place, mismatch: Moving) -> set[int]:
     """The indices of an op that run along the dims on which a value that changes its layout lies or is wanted."""
     dims = {dim for dim, factor in (*mismatch.source.factors, *mismatch.target.factors) if factor.axis == axis}
     found = (index_of(at, dim) for value, at in node.ends if value == mismatch.value for dim in dims)

@@ -238,14 +238,17 @@ class Table:
                 return ()
         return sizes
 
+    def blank(self, axis: Place) -> AxisTable:
+        """A new table of the axis, without claims."""
+        none = AxisTable(Factor(axis, 0), [None] * len(self.program.nodes), [None] * len(self.program.types))
+        self.axes[axis] = none
+        return none
+
     def touch(self, axis: Place) -> AxisTable:
         """The axis's table, as this table's own copy."""
         old = self.axes.get(axis)
         if old is None:
-            program = self.program
-            none = AxisTable(Factor(axis, 0), [None] * len(program.nodes), [None] * len(program.types))
-            self.axes[axis] = none
-            return none
+            return self.blank(axis)
         new = self.axes[axis] = old.copy()
         return new
 
@@ -340,21 +343,11 @@ class Table:
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index's factor too."""
-        for table in self.axes.values():
-            for value in node.results:
-                if table.values[value] is not None and not self.has_room(node, value, index, factor):
-                    return False
+        for value, at in zip(node.results, node.signature.result_at, strict=True):
+            placed = [axis for axis, table in self.axes.items() if table.values[value] is not None] if index in at else ()
+            if placed and factor.axis not in placed and not self.fits_value(value, at[index].dim, at[index].outward(factor)):
+                return False
         return True
-
-    def has_room(self, node: Node, value: ValueId, index: int, factor: Factor) -> bool:
-        """Whether a result has room for the index's factor; true if it has a claim of its own on this axis."""
-        position = node.signature.result_at[node.results.index(value)].get(index)
-        own = self.axes.get(factor.axis)
-        return (
-            position is None
-            or (own is not None and own.values[value] is not None)
-            or self.fits_value(value, position.dim, position.outward(factor))
-        )
 
 
 def _factors(claims: Iterable[Claim | None], at: int, extent: int) -> list[Factor]:
