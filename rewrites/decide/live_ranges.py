@@ -259,7 +259,7 @@ def _settled(
     counted: Sequence[LocalArray] = (),
     region: int = 0,
 ) -> LiveRanges:
-    """Decides which arrays of a body are stored, from when to when, and what is the most."""
+    """Decides which arrays of a body are stored, from when to when, and what is the most at one time, inside of loops too."""
     _store(steps, results)
     _extend(steps, results)
     _overwrite(steps)
@@ -269,7 +269,16 @@ def _settled(
     inside = {
         time: max(reversed(step.bodies), key=lambda each: each.peak.bytes) for time, step in enumerate(steps) if step.bodies
     }
-    return _with_peak(steps, [*carries, *made], inside, dict.fromkeys(counted), region)
+    arrays, outer = [*carries, *made], dict.fromkeys(counted)
+    stored = over_steps(arrays, len(steps))
+    for time, body in inside.items():
+        stored[time + 1] += max(body.peak.bytes, 0)
+    most = max(stored)
+    at = stored.index(most) - 1
+    inner = inside[at].peak if at in inside else Peak(0)
+    own = (array for array in arrays if array.first <= at <= array.last and array not in outer)
+    step, around = inner.step or (steps[at] if at >= 0 else None), sum(array.bytes for array in outer)
+    return LiveRanges(steps, arrays, inside, Peak(most - around, step, (*own, *inner.arrays)), around, region)
 
 
 def _store(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
@@ -352,23 +361,3 @@ def _span(steps: Sequence[MemoryStep]) -> None:
                 first, last = spans[loop]
                 array.first = min(array.first, first)
                 array.last = max(array.last, last if array in step.reads else 0)
-
-
-def _with_peak(
-    steps: Sequence[MemoryStep],
-    arrays: Sequence[LocalArray],
-    inside: Mapping[int, LiveRanges],
-    counted: Mapping[LocalArray, None],
-    region: int,
-) -> LiveRanges:
-    """The live ranges of a body, with the most bytes that are stored at one time, inside of loops too."""
-    stored = over_steps(arrays, len(steps))
-    for time, body in inside.items():
-        stored[time + 1] += max(body.peak.bytes, 0)
-    most = max(stored)
-    at = stored.index(most) - 1
-    inner = inside[at].peak if at in inside else Peak(0)
-    own = (array for array in arrays if array.first <= at <= array.last and array not in counted)
-    around = sum(array.bytes for array in counted)
-    step = inner.step or (steps[at] if at >= 0 else None)
-    return LiveRanges(steps, arrays, inside, Peak(most - around, step, (*own, *inner.arrays)), around, region)

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ..program.breadth_first import reached
-from .preflow import Residual, push
+from .preflow import Preflow, Residual
 
 ENDLESS = 1 << 90
 """The capacity of an edge that no cut may take."""
@@ -34,7 +34,8 @@ class Network:
 
         None but the source if the cut is cheaper by less than `least` than to cut all edges from the source.
         """
-        push(self.residual, source, sink)
+        if source in self.residual and sink in self.residual:
+            Preflow(self.residual, source, sink).push()
         if sum(self.residual.get(source, {}).values()) < least:
             return {source}
         return {*reached([source], lambda node: (end for end, left in self.residual.get(node, {}).items() if left > 0))}

@@ -123,14 +123,9 @@ def place_op(signature: Signature, placement: Placement) -> OpPlacement:
 
 
 def _layout(shape: tuple[int, ...], at: dict[int, Position], placement: Placement) -> Layout:
-    return Layout.of(
-        shape, [(at[i].dim, at[i].outward(factor, _beside(placement, i, factor))) for i, factor in placement if i in at]
-    )
-
-
-def _beside(placement: Placement, index: int, factor: Factor) -> list[Factor]:
-    """The other factors of an index."""
-    return [each for at, each in placement if at == index and each is not factor]
+    beside = [[each for on, each in placement if on == i and each is not factor] for i, factor in placement]
+    placed = zip(placement, beside, strict=True)
+    return Layout.of(shape, [(at[i].dim, at[i].outward(factor, others)) for (i, factor), others in placed if i in at])
 
 
 def _pending(signature: Signature, at: Mapping[int, Position], placement: Placement) -> Unreduced:
@@ -431,15 +426,8 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
         made = zip(program.nodes[number].results, nodes[number].produced, strict=True)
         results |= {value: layout for value, layout in made if value not in pinned}
         nodes[number] = place_op(program.nodes[number].signature, placement_of(claims))
-    # Thousands of arguments have a few layouts.
-    known, arguments = dict[object, Layout](), dict[ValueId, Layout]()
-    for value in program.arguments:
-        key = program.types[value].layout, *[claims.values[value] for claims in table.axes.values()]
-        if (layout := known.get(key)) is None:
-            layout = known[key] = table.layout(value)
-        arguments[value] = layout
     placements = Placements(table, program, nodes, pinned, elsewhere=elsewhere, results=results, each_trip=table.each_trip)
-    return placed_so(placements, arguments)
+    return placed_so(placements, {value: table.layout(value) for value in program.arguments})
 
 
 def placed_so(placements: Placements, arguments: Mapping[ValueId, Layout]) -> Placements:

@@ -47,7 +47,6 @@ NEEDED = {
     "rewrites/decide/in_memory.py:once": "what takes the least time for the memory that it frees",
     "rewrites/decide/live_ranges.py:_behind": MEMORY,
     "rewrites/decide/live_ranges.py:_settled": MEMORY,
-    "rewrites/decide/live_ranges.py:_with_peak": MEMORY,
     "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
