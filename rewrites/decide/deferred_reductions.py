@@ -33,7 +33,7 @@ from itertools import compress
 from math import prod
 
 from ...dialects.definitions.requirement_terms import counts_once
-from ...dialects.ground.dtypes import divides, itemsize, widens
+from ...dialects.ground.dtypes import divides, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop, Place
@@ -314,7 +314,8 @@ class _Reach:
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return DeferredReduction(pend)
-        counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
+        terms = ((at, self.pending.get(node.operands[at], ())) for at in sorted(positions | once))
+        counted = ((at, tuple(each.axis for each in pend if each not in own)) for at, own in terms)
         return DeferredReduction(pend, tuple((at, axes) for at, axes in counted if axes))
 
     def grows(self, node: Node, placed: OpPlacement, pend: Unreduced) -> bool:
@@ -334,11 +335,6 @@ class _Reach:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
         own = self.pending[value]
         return own == pend or (given is not None and all(each in pend or isinstance(each.axis, Loop) for each in own))
-
-    def missing(self, value: ValueId, pend: Unreduced) -> tuple[Place, ...]:
-        """The axes of `pend` on which a term is not pending."""
-        own = self.pending.get(value, ())
-        return tuple(each.axis for each in pend if each not in own)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
         """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
@@ -410,7 +406,7 @@ class _Reach:
         pend = self.pending[value]
         wanted = [self.placements.wanted(*use).axes for use in self.placements.uses(value)]
         sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
-        width, trips = itemsize(self.program.types[value].dtype), self.placements.trips(value)
+        width, trips = self.placements.width(value), self.placements.trips(value)
         over = tuple(each for each in pend if not isinstance(each.axis, Loop))
         bytes = _received(self.layouts[value], over, sliced) * width * trips
         if len(over) < len(pend) and self.program.region[value]:

@@ -527,7 +527,8 @@ class Sweep:
             return
         found = self.wants(value)
         # A set has another order in another process; of equal claims the earliest counts.
-        wants = {claim[:2]: claim for claim in (sorted(found, key=_in_order) if len(found) > 1 else found)}
+        ordered = sorted(found, key=lambda claim: (claim.at, claim.factor.stride, -claim.tactic)) if len(found) > 1 else found
+        wants = {claim[:2]: claim for claim in ordered}
         if len(wants) > 1:
             self.conflict(key, [(claim, 0) for claim in wants.values()])
         elif wants:
@@ -536,10 +537,6 @@ class Sweep:
                 self.table.conflicts.pop(key, None)
                 self.claims.values[value] = Claim(dim, factor, self.tactic, self.held)
                 self.pass_on(value)
-
-
-def _in_order(claim: Claim) -> tuple[int, int, int]:
-    return claim.at, claim.factor.stride, -claim.tactic
 
 
 def _width_read(digit: SubIndex, factor: Factor | None) -> int:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh, with_parts
@@ -156,7 +155,7 @@ class _Moves:
         value = self.ends.value(holder, text.end)
         region = self.program.region[value] if use is None else self.program.use_region(*use)
         self.check_ends(holder, text, value)
-        width = itemsize(self.program.types[value].dtype)
+        width = self.placements.width(value)
         node = self.program.maker(value) if use is None or use[0] == self.program.end else self.program.nodes[use[0]]
         try:
             way = read_path(text.path, text.source, text.target, width, self.mesh)
