@@ -110,7 +110,7 @@ def padding_bytes(plan: State) -> int:
     """The bytes by which the padded arguments of one device exceed its even share of them."""
     program, placements, excess = plan.source.program, plan.decisions.placements, 0
     for value in program.arguments:
-        home = placements.home(value)
+        home = placements.homes[value]
         parts = prod(factor.size for _, factor in home.factors)
         whole = program.types[value].nbytes
         excess += placements.local_bytes(value, home) - -(-whole // parts)

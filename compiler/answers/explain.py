@@ -189,7 +189,7 @@ def _source(plan: State, move: Move, axes: Iterable[Place]) -> Iterator[Reason]:
         claim = plan.table.claim(move.value, axis)
         by = "" if claim is None or claim.at == WHOLE else f", on `{axis}` by {plan.cited(claim.tactic)}"
         tactics = () if claim is None else (claim.tactic + 1,)
-        yield Reason(f"`{name}` is {plan.layout_text(move.value, move.source)}{by}", 1, made, tactics)
+        yield Reason(f"`{name}` is {plan.layout_text(move.value, move.source.with_pending(()))}{by}", 1, made, tactics)
 
 
 def _op(plan: State, node: Node, axes: Iterable[Place], does: str) -> Iterator[Reason]:
@@ -272,7 +272,7 @@ def _layout_steps(plan: State, name: str, value: ValueId, carried: dict[Place, d
     """Yields a value's layout, the tactic that placed each axis, and the later ops at which that claim loses."""
     program, placements = plan.source.program, plan.decisions.placements
     made = line_of(plan, value, None)
-    yield Reason(f"{name}: {plan.layout_text(value, placements.home(value), placements.sources.get(value, ()))}", 0, made)
+    yield Reason(f"{name}: {plan.layout_text(value, placements.homes[value], placements.sources.get(value, ()))}", 0, made)
     for axis, table in plan.table.axes.items():
         claim = plan.table.claim(value, axis)
         if claim is None:

@@ -17,7 +17,7 @@ def layouts(plan: State, values: Patterns = "**") -> TextTable:
     found: dict[str, str] = {}
     for name, value in addresses.find(values).items():
         outer = name in addresses.arguments or (name in addresses.results and value in result_values)
-        layout = home = placements.home(value)
+        layout = home = placements.homes[value]
         if outer:
             # There a padded dim is whole, since no array has parts of different sizes, and so is one that lies on a loop.
             # The plan shows how they are placed.

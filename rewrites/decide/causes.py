@@ -16,7 +16,6 @@ from ..program.program import Node
 from ..redistribute.steps import Step
 from .decide import SELECTED, Decisions, Move
 from .deferred_reductions import makers
-from .placements import Placements
 from .table import Claim
 
 
@@ -50,7 +49,7 @@ def _claims(decisions: Decisions, move: Move, axis: Place) -> Iterator[Claim]:
     """Yields the claims along an axis that make a value change its layout: those that it leaves, and those that it reaches."""
     placements = decisions.placements
     program, table = placements.program, placements.table.axes.get(axis)
-    uses = [(program.nodes[number], position) for number, position in move.uses if number < len(program.nodes)]
+    uses = [(program.nodes[number], position) for number, position in move.uses if number < program.end]
     ran, claims = list[Node](), list[Claim | None]()
     if is_own(move):
         ran += [node for node, _ in uses]
@@ -62,14 +61,9 @@ def _claims(decisions: Decisions, move: Move, axis: Place) -> Iterator[Claim]:
         elif axis in move.source.axes and (own is None or not move.uses):
             ran += [maker] if (maker := program.maker(move.value)) is not None else []
         if axis in move.target.axes:
-            ran += [node for node, position in uses if _is_along(placements, node, position, axis)]
+            claimed = ((node, placements.claim(node.number, axis), position) for node, position in uses)
+            ran += [node for node, to, position in claimed if to is not None and to.at in node.signature.operand_at[position]]
             # A result has the layout of the table, wherever its op runs.
             claims.append(placements.table.claim(move.value, axis) if len(uses) < len(move.uses) else None)
     claims += [placements.claim(node.number, axis) for node in ran]
     yield from (claim for claim in claims if claim is not None)
-
-
-def _is_along(placements: Placements, node: Node, position: int, axis: Place) -> bool:
-    """Whether the op reads an operand in blocks along the axis."""
-    claim = placements.claim(node.number, axis)
-    return claim is not None and claim.at in node.signature.operand_at[position]

@@ -20,7 +20,7 @@ from ...dialects.ranges.factor import hull, joined
 from ..program.program import NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
-from .deferred_reductions import DeferredReduction, is_linear, is_sum, kept
+from .deferred_reductions import DeferredReduction, carried_sum, is_linear, is_sum, kept
 from .in_trips import is_in_each_trip, loops_of
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds
@@ -100,13 +100,6 @@ class Choices:
         self.sorts_gathered: list[NodeId] = []
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
-    def is_free(self, node: Node) -> bool:
-        """Whether claims alone decide where the op runs: it has a result, no axes of its own, and is not run on one device.
-
-        A border without results reads what all devices need: a predicate, or the number of a branch.
-        """
-        return bool(node.results) and not (node.signature.own or node.signature.once)
-
     def put(self, after: Ways) -> Set[NodeId]:
         """Places ops otherwise, and forgets what followed from it.
 
@@ -137,8 +130,8 @@ class Choices:
     def changed(self, after: Ways) -> Iterator[ValueId]:
         """What ops make, and what they want in another layout or carry otherwise, if these ops are placed otherwise."""
         for number, way in after.items():
-            node, carry = self.program.nodes[number], self.carried.get(number)
-            carries, wanted = () if carry is None else carry.pend, self.placements.nodes[number].wanted
+            node, wanted = self.program.nodes[number], self.placements.nodes[number].wanted
+            carries = carried_sum(self.carried, number)
             yield from node.results
             for value, now, then in zip(node.operands, wanted, way.placed.wanted, strict=True):
                 if now != then or way.carries != carries:
@@ -155,8 +148,7 @@ class Choices:
     def want(self, value: ValueId, use: Use, apart: bool) -> Want:
         if use[0] == self.program.end:
             return Want(None, -1, 1)
-        carry = self.carried.get(use[0]) if value in self.placements.sources else None
-        pend = () if carry is None else carry.keeps(self.placements.sources[value])
+        pend = kept(self.placements.sources.get(value, ()), carried_sum(self.carried, use[0]))
         layout = self.placements.wanted(*use).with_pending(pend)
         trips = self.program.likely_trips(self.program.use_region(*use))
         return Want(layout, use_group(self.placements, value, use, apart), trips)
@@ -169,13 +161,13 @@ class Choices:
         nodes = [self.program.nodes[number] for number in among]
         values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
         moves = [self.routed(self.moves(value, after)) for value in values]
-        own = [self.own(node, self.placed(node, after)) for node in nodes]
+        placed = [self.placed(node, after.get(node.number)) for node in nodes]
+        own = [*map(self.own, nodes, placed)]
         if below is not None and self.least(moves, own) >= below.seconds:
             return None
         ways = [way for each in filter(None, moves) for way in self.paths(each)]
         ways += [way for each, _ in own for way in each]
-        held = sum(self.held(node, self.placed(node, after)) for node in nodes)
-        return Price.of(self.program.mesh, ways, [each for _, each in own], held)
+        return Price.of(self.program.mesh, ways, [each for _, each in own], sum(map(self.placements.held, nodes, placed)))
 
     def least(self, moves: Iterable[Sequence[Moving]], own: Sequence[Own]) -> float:
         """The seconds that the moves of values, and what ops themselves receive and compute, take at least."""
@@ -195,9 +187,8 @@ class Choices:
                 found[number] = way, found[number][1]
         return found
 
-    def placed(self, node: Node, after: Ways) -> OpPlacement:
-        """How the op is placed if these ops are placed otherwise."""
-        way = after.get(node.number)
+    def placed(self, node: Node, way: Alternative | None) -> OpPlacement:
+        """How the op is placed: otherwise, or with None as it is."""
         return self.placements.nodes[node.number] if way is None else way.placed
 
     def moves(self, value: ValueId, after: Ways) -> Iterable[Moving]:
@@ -297,10 +288,6 @@ class Choices:
             found = self.owned[key] = [(way, trips) for way in ways], (charged(self.placements, node, placed), trips)
         return found
 
-    def held(self, node: Node, placed: OpPlacement) -> int:
-        """The bytes of what the op makes on one device."""
-        return sum(map(self.placements.local_bytes, node.results, placed.produced))
-
 
 def use_group(placements: Placements, value: ValueId, use: Use, apart: bool) -> int:
     """The group of a use, in which all uses that want one layout share a move: those in one region, or of one op.
@@ -374,13 +361,13 @@ def _is_taken(placements: Placements, number: NodeId, axis: Place, own: Claim) -
     return claim.tactic < own.tactic
 
 
-def reads_of(placements: Placements, value: ValueId) -> tuple[list[NodeId], list[tuple[Use, ValueId]]]:
+def reads_of(placements: Placements, value: ValueId) -> tuple[list[Node], list[tuple[Use, ValueId]]]:
     """The ops that only move or cast a value, or let it enter a loop, and the other uses with the value that each reads."""
-    program, moved, reads = placements.program, list[NodeId](), list[tuple[Use, ValueId]]()
+    program, moved, reads = placements.program, list[Node](), list[tuple[Use, ValueId]]()
     for each in program.downstream([value], attrgetter("passes_on")):
         for use in placements.uses(each):
-            if use[0] < len(program.nodes) and program.nodes[use[0]].passes_on:
-                moved.append(use[0])
+            if use[0] < program.end and (node := program.nodes[use[0]]).passes_on:
+                moved.append(node)
             else:
                 reads.append((use, each))
     return moved, reads

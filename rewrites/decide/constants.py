@@ -8,8 +8,8 @@ Where a part of it is wanted, each device slices its own.
 from __future__ import annotations
 
 from ..program.program import ValueId
-from .choices import Alternative, Choices
-from .place_by_cut import take
+from .choices import Choices
+from .place_by_cut import take_off
 from .placements import Placements
 
 
@@ -19,13 +19,12 @@ def compute_constants_whole(choices: Choices) -> None:
     for node in map(program.nodes.__getitem__, program.constants()):
         axes = placements.axes(node)
         if axes and any(value in placements.sources or _is_moved(placements, value) for value in node.results):
-            every = [*program.upstream(node.results, lambda each: each.number in program.constants() and choices.is_free(each))]
-            ways = {each.number: Alternative.of(placements.without(each, axes)) for each in every}
+            every = [*program.upstream(node.results, lambda each: each.number in program.constants() and each.is_free)]
             # To count, and to move what was counted, is no work that tactics divide.
             works = any(each.operands and not each.passes_on for each in every)
-            take(choices, [ways], departs=(lambda option, moved: True) if works else None)
+            take_off(choices, every, axes, works)
 
 
 def _is_moved(placements: Placements, value: ValueId) -> bool:
     """Whether the value is read in another layout than the one in which it is made."""
-    return any(placements.wanted(*use) != placements.home(value) for use in placements.uses(value))
+    return any(placements.wanted(*use) != placements.homes[value] for use in placements.uses(value))

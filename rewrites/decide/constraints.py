@@ -9,16 +9,15 @@ still meet at an op, the program has set the layouts around it but not the op's 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place, major_to_minor
-from ...dialects.ranges.factor import Factor
+from ..program.in_order import InOrder
 from ..program.program import Node, Program, ValueId
 from ..redistribute.search import path
-from .placements import OpPlacement, place_op
+from .placements import OpPlacement, place_op, placement_of
 from .price import Price, computed
 from .propagate import Candidates, Sweep, propagate
 from .table import WHOLE, Claim, Key, Table, claim_of, misfit
@@ -78,10 +77,10 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
     `said` has the numbers of the tactics that made the program's claims.
     """
     for axis in [axis for axis in major_to_minor(table.axes) if table.axes[axis].points]:
-        _Meeting(table, axis, tactic, []).before()
-    keys, of = sorted(table.conflicts), dict[Place, _Meeting]()
-    while keys:
-        number, _, axis = key = heapq.heappop(keys)
+        _Meeting(table, axis, tactic, InOrder()).before()
+    keys, of = InOrder(table.conflicts), dict[Place, _Meeting]()
+    for key in keys:
+        number, _, axis = key
         met = table.conflicts.get(key)
         if met is None or any(claim.tactic not in said for claim, _ in met.claims):
             continue
@@ -93,16 +92,16 @@ def reconcile(table: Table, tactic: int, said: Collection[int]) -> None:
 
 
 class _Meeting(Sweep):
-    """Propagation in which points claim their operands. The keys of the conflicts that it meets go to a heap."""
+    """Propagation in which points claim their operands. The keys of the conflicts that it meets are listed."""
 
-    def __init__(self, table: Table, axis: Place, tactic: int, keys: list[Key]) -> None:
-        super().__init__(table, axis, tactic, False, False)
+    def __init__(self, table: Table, axis: Place, tactic: int, keys: InOrder[Key]) -> None:
+        super().__init__(table, axis, tactic)
         self.asking = True
         self.keys = keys
 
     def conflict(self, key: Key, claims: Iterable[tuple[Claim, int]]) -> None:
         super().conflict(key, claims)
-        heapq.heappush(self.keys, key)
+        self.keys.add(key)
 
     def before(self) -> None:
         """Carries the claims of the points to their operands, where nothing else claims these."""
@@ -112,22 +111,23 @@ class _Meeting(Sweep):
     def decide_by_price(self, node: Node) -> None:
         """Places an op at which claims meet. Every op that waits then waits anew, as other axes may have changed."""
         self.open = frozenset[Key]()
-        for waits in (self.arriving, self.last, *self.heaps, *self.marked):
-            waits.clear()
+        self.heaps = [InOrder[int]() for _ in self.heaps]
+        self.arriving.clear()
+        self.last.clear()
         candidates = Candidates()
         self.result_claims(node, candidates)
         self.operand_claims(node, candidates)
         if candidates and self.claims.nodes[node.number] is None:
             # Of equal prices an operand's claim wins, then the first index: the same in every process.
-            asks = {each: (self.price(node, *each), at < 0, each[0], each[1].stride) for each, (_, at) in candidates.items()}
-            index, factor = min(asks, key=asks.__getitem__)
-            self.claims.nodes[node.number] = Claim(index, factor, self.tactic)
+            claims = {Claim(*each, self.tactic): at < 0 for each, (_, at) in candidates.items()}
+            asks = {each: (self.price(node, each), at_end, each.at, each.factor.stride) for each, at_end in claims.items()}
+            self.claims.nodes[node.number] = min(asks, key=asks.__getitem__)
             self.decided(node)
             self.run(())
 
-    def price(self, node: Node, index: int, factor: Factor) -> tuple[bool, Price]:
+    def price(self, node: Node, claim: Claim) -> tuple[bool, Price]:
         """The price if an op takes a claim. It counts first if neither a result nor any reader is then tiled on the axis."""
-        placed, width = self.placed(node, index, factor), self.table.program.types
+        placed, width = self.placed(node, claim), self.table.program.types
         ways = [
             path(self.table.layout(value), wanted, itemsize(width[value].dtype))
             for value, wanted in zip(node.operands, placed.wanted, strict=True)
@@ -140,14 +140,11 @@ class _Meeting(Sweep):
             ways += [path(source, each, itemsize(width[value].dtype)) for each in wanted or [layout]]
         return is_lost, Price.of(self.program.mesh, ((way, 1) for way in ways), [(computed(node, placed), 1)])
 
-    def placed(self, node: Node, index: int | None = None, factor: Factor | None = None) -> OpPlacement:
+    def placed(self, node: Node, claim: Claim | None = None) -> OpPlacement:
         """The op under its claims, with another claim on this axis if one is given."""
-        claims = {
-            axis: (claim.at, claim.factor) for axis, each in self.table.axes.items() if (claim := each.nodes[node.number])
-        }
-        if index is not None and factor is not None:
-            claims[self.axis] = index, factor
-        return place_op(node.signature, tuple(claims[axis] for axis in major_to_minor(claims)))
+        claims = {axis: each.nodes[node.number] for axis, each in self.table.axes.items()}
+        claims[self.axis] = claim or claims[self.axis]
+        return place_op(node.signature, placement_of(claims))
 
     def wanted_by(self, value: ValueId) -> Iterator[Layout]:
         """The layouts in which ops that are placed on the axis, and points, read a value."""

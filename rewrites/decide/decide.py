@@ -13,18 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.kinds.merge import Merge
-from ..redistribute.search import Path, path
+from ..redistribute.search import Path
 from . import price
 from .axis_splits import split_tables
 from .choices import Choices, Use, by_way_of, is_stored, use_group
 from .constants import compute_constants_whole
-from .deferred_reductions import DeferredReduction, makers
+from .deferred_reductions import DeferredReduction, carried_sum, kept, makers
 from .in_trips import Once, gathered_in_trips, is_in_each_trip, loops_of, scattered_in_trips
 from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
@@ -55,7 +54,7 @@ class Move:
 
     value: ValueId
     source: Layout
-    pending: Unreduced
+    """With the sums that are pending in the value."""
     target: Layout
     path: Path
     before: Move | None
@@ -70,6 +69,11 @@ class Move:
     """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
     is_said: bool = False
     """Whether a text says the path, and it is not the cheapest."""
+
+    @property
+    def pending(self) -> Unreduced:
+        """The sums that are pending before the move."""
+        return self.source.pending
 
     @property
     def communicates(self) -> bool:
@@ -116,7 +120,7 @@ class Decisions:
             program.mesh,
             ((move.path, program.likely_trips(move.region)) for move in moves),
             ((charged(placements, node, placed[node.number]), program.likely_trips(node.region)) for node in nodes),
-            sum(size for node in nodes for size in map(placements.local_bytes, node.results, placed[node.number].produced)),
+            sum(placements.held(node, placed[node.number]) for node in nodes),
         )
 
     def by_part(self) -> tuple[Mapping[ValueId, list[Move]], Mapping[ValueId, list[Node]]]:
@@ -157,9 +161,9 @@ def _decide_as_split(table: Table) -> Decisions:
     tried = _relocated(found, _may_pay(found), price.START)
     if elsewhere := tried.placements.elsewhere:
         # Sums wait where the search has left them, or anew where a cut over all of them lets them wait.
-        left, anew = moved(tried.placements, tried.carried, found.gathered), _decide(table, elsewhere)
-        left.accumulated = found.accumulated
-        every = [found, left, anew]
+        left = moved(Decisions(tried.placements, tried.carried, found.gathered, [], {}, {}, accumulated=found.accumulated))
+        anew = _decide(table, elsewhere)
+        every = found, left, anew
         # All other ops cost the same.
         placed = zip(*(each.placements.nodes for each in every), strict=True)
         changed = [node for node, ways in zip(table.program.nodes, placed, strict=True) if not ways[0] is ways[1] is ways[2]]
@@ -172,11 +176,10 @@ def _decide_as_split(table: Table) -> Decisions:
 
 def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
     """Says of a part of the program whether anything else could pay there: whether the part takes more than a start."""
-    placed, by_part = found.placements.nodes, cache(found.by_part)
+    placed, (moves, nodes) = found.placements.nodes, found.by_part()
 
     @cache
     def may_pay(part: ValueId) -> bool:
-        moves, nodes = by_part()
         own = moves.get(part, ())
         shares = any(move.together for move in own)
         return shares or found.price_of((), (), own).may_fall or found.price_of(nodes.get(part, ()), placed, own).may_fall
@@ -216,64 +219,102 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
     carried, accumulated = carried_sums(placements)
     for number, carry in carried.items():
         placements.carry(placements.program.nodes[number], carry.pend)
-    found = moved(placements, carried, choices.sorts_gathered)
-    found.accumulated = accumulated
-    return found
+    return moved(Decisions(placements, carried, choices.sorts_gathered, [], {}, {}, accumulated=accumulated))
 
 
-def moved(placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> Decisions:
-    """The decisions for ops that are placed so and carry these sums: every value moves as its uses need it."""
+def moved(found: Decisions) -> Decisions:
+    """Completes decisions that have no moves yet: every value moves as its uses need it. Updates `found`."""
+    placements = found.placements
     # Where results lie outside is decided with where their ops run.
     placements.results |= {value: boundary(placements, value) for value in placements.results}
-    return _Mover(placements, carried, gathered).decisions()
+    return _Mover(found).decisions()
 
 
 def sent_in_trips(found: Decisions, values: Sequence[Once]) -> Decisions:
     """The same decisions, but these values too are sent in each trip of loops."""
     each_trip = found.placements.each_trip.union(each.value for each in values)
-    made = moved(replace(found.placements, each_trip=each_trip), found.carried, found.gathered)
-    placements, moves, at_use, homes = made.placements, made.moves, made.at_use, made.homes
-    return replace(found, placements=placements, moves=moves, at_use=at_use, homes=homes, for_memory=values)
+    placements = replace(found.placements, each_trip=each_trip)
+    return moved(replace(found, placements=placements, moves=[], at_use={}, homes={}, for_memory=values))
 
 
 def moved_so(
     placements: Placements, carried: dict[NodeId, DeferredReduction], moves: list[Move], homes: dict[ValueId, Move]
 ) -> Decisions:
     """The decisions with these moves, and with those by which ops exchange what they have selected or sorted."""
-    mover = _Mover(placements, carried, [])
-    mover.result.moves += moves
-    mover.result.homes |= homes
+    mover = _Mover(Decisions(placements, carried, [], moves, {}, homes))
     mover.exchange()
     mover.order()
     return mover.result
 
 
 def mismatches(
-    placements: Placements, carried: dict[NodeId, DeferredReduction]
+    placements: Placements, carried: Mapping[NodeId, DeferredReduction]
 ) -> dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]]:
-    """(value, region) -> the uses there that need another layout than the value's own: `_Mover.mismatches`."""
-    return _Mover(placements, carried, []).mismatches()
+    """(value, region) -> the uses there, as (node, operand, wanted layout), that need another layout than the value's own.
+
+    A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
+    """
+    found: dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]] = {}
+    program, homes, sources = placements.program, placements.homes, placements.sources
+    whole: list[Layout | None] = [*homes]
+    for value in sources:
+        whole[value] = None
+    for node, placed in zip(program.nodes, placements.nodes, strict=True):
+        if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
+            continue
+        own = carried_sum(carried, node.number)
+        for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
+            wanted = wanted.with_pending(kept(sources.get(value, ()), own))
+            if wanted != placements.lies(node.number, position, value):
+                key = value, program.use_region(node.number, position)
+                found.setdefault(key, []).append((node.number, position, wanted))
+    for position, value in enumerate(program.returned):
+        wanted = boundary(placements, value)
+        if value in sources or wanted != homes[value]:
+            found.setdefault((value, 0), []).append((program.end, position, wanted))
+    return found
 
 
 def starter(placements: Placements, number: NodeId) -> ValueId:
-    """The value at which a use starts, for which the gather of a parameter waits: `_Mover.starter`."""
-    return _Mover(placements, {}, []).starter(number)
+    """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.
+
+    The gather of a parameter waits for it. It is the nearest value upstream that is stored in any case, such as the result of a
+    product. A value that the use could compute itself would have to be stored only to start the use.
+
+        %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
+    """
+    program = placements.program
+    if number == program.end or program.nodes[number].is_border:
+        return NO_VALUE
+    first = next((value for value in program.nodes[number].operands if _is_computed(placements, value)), NO_VALUE)
+    ahead = [first] if first >= 0 else []
+    for value in ahead:
+        node = program.made_by(value)
+        if node.is_border or not node.signature.definition.maps or len(ahead) > FARTHEST:
+            return value
+        ahead += [each for each in node.operands if _is_computed(placements, each) and each not in ahead]
+    return first
+
+
+def _is_computed(placements: Placements, value: ValueId) -> bool:
+    """Whether an op computes the value completely: it is neither an argument, as it is or moved, nor pending."""
+    program = placements.program
+    is_argument = program.producer[value] < 0 or program.parameter[value]
+    return not is_argument and value not in placements.sources
 
 
 class _Mover:
     """Collects the uses whose wanted layout differs from the value's own layout, and moves each value for them."""
 
-    def __init__(self, placements: Placements, carried: dict[NodeId, DeferredReduction], gathered: list[NodeId]) -> None:
-        self.placements = placements
-        self.program = placements.program
-        self.carried = carried
-        self.result = Decisions(placements, carried, gathered, [], {}, {})
+    def __init__(self, result: Decisions) -> None:
+        self.result, self.placements, self.carried = result, result.placements, result.carried
+        self.program = result.placements.program
 
     def decisions(self) -> Decisions:
         for each in self.placements.unsettled():
             self.settle(*each)
         self.exchange()
-        for (value, _), uses in sorted(self.mismatches().items()):
+        for (value, _), uses in sorted(mismatches(self.placements, self.carried).items()):
             self.move_value(value, uses)
         self.order()
         self.share(lambda move: move.value)
@@ -306,8 +347,8 @@ class _Mover:
             for move, way in zip(group, ways, strict=True):
                 move.path, move.together = way, group
 
-    def settle(self, value: ValueId, source: Layout, pend: Unreduced) -> None:
-        move = self.make(value, source, pend, self.placements.homes[value], None, True, self.program.region[value])
+    def settle(self, value: ValueId, source: Layout) -> None:
+        move = self.make(value, source, self.placements.homes[value], self.program.region[value])
         if self.is_in_each_trip(value):
             self.send_in_trips([move])
         self.result.homes[value] = move
@@ -316,7 +357,7 @@ class _Mover:
     def gather(self, node: Node, selected: Selected) -> None:
         """Gathers the elements that an op has selected of each block, and their positions if these are read."""
         for value in (node.operands[0], *filter(self.program.is_read, node.results[-1:])):
-            move = self.make(value, selected.apart, (), selected.gathered, None, True, node.region)
+            move = self.make(value, selected.apart, selected.gathered, node.region)
             move.uses.append((node.number, SELECTED))
             self.result.moves.append(move)
 
@@ -324,37 +365,7 @@ class _Mover:
         """Merges the blocks that an op has sorted: one step for all of its results, which keep their layout."""
         trips, way = self.program.trips(node.region), Path.of(step)
         uses = [(node.number, SELECTED)]
-        self.result.moves.append(Move(node.results[0], layout, (), layout, way, None, True, node.region, trips, uses))
-
-    def mismatches(self) -> dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]]:
-        """(value, region) -> the uses there, as (node, operand, wanted layout), that need another layout than the value's own.
-
-        A loop's carry is read inside the loop and, as its result, after it; these two uses share no move.
-        """
-        found: dict[tuple[ValueId, int], list[tuple[NodeId, int, Layout]]] = {}
-        homes, sources, carried = self.placements.homes, self.placements.sources, self.carried
-        whole: list[Layout | None] = [*homes]
-        for value in sources:
-            whole[value] = None
-        for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
-            if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
-                continue
-            carry = carried.get(node.number)
-            for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
-                lies = self.placements.lies(node.number, position, value) if node.reads else homes[value]
-                if pend := sources.get(value, ()):
-                    wanted = wanted if carry is None else wanted.with_pending(carry.keeps(pend))
-                    lies = lies.with_pending(pend)
-                if wanted == lies:
-                    continue
-                key = value, self.program.use_region(node.number, position)
-                found.setdefault(key, []).append((node.number, position, wanted))
-        end = self.program.end
-        for position, value in enumerate(self.program.returned):
-            wanted = boundary(self.placements, value)
-            if value in sources or wanted != homes[value]:
-                found.setdefault((value, 0), []).append((end, position, wanted))
-        return found
+        self.result.moves.append(Move(node.results[0], layout, layout, way, None, True, node.region, trips, uses))
 
     def move_value(self, value: ValueId, uses: list[tuple[NodeId, int, Layout]]) -> None:
         """Moves a value for its uses: a parameter once for each op, or loop, that uses it, any other value once for all.
@@ -374,7 +385,7 @@ class _Mover:
         for first, *rest in gathers if apart and len(gathers) > 1 else ():
             for move in (first, *(each for each in rest if each.before is None)):
                 if move.communicates:
-                    move.anchor = self.starter((move.uses or rest[0].uses)[0][0])
+                    move.anchor = starter(self.placements, (move.uses or rest[0].uses)[0][0])
         self.result.moves += (move for group in groups for move in group)
 
     def is_in_each_trip(self, value: ValueId) -> bool:
@@ -389,58 +400,31 @@ class _Mover:
         """Lets a value move in each trip of the loops in which all uses of a group read it, or to whose sums it belongs."""
         loops = loops_of(self.placements, group[0].value, [use for move in group for use in move.uses])
         for move in group:
-            source, width = move.source.with_pending(move.pending), itemsize(self.program.types[move.value].dtype)
-            way = scattered_in_trips(source, move.target, width)
+            way = scattered_in_trips(move.source, move.target, self.placements.width(move.value))
             if way is None and loops and move.communicates:
                 way = gathered_in_trips(move.path, loops, begins=move.before is None)
             if way is not None:
                 move.path, move.is_said = way, True
 
-    def starter(self, number: NodeId) -> ValueId:
-        """The value at which a use starts, from which an operand of the op is computed; -1 if all operands are arguments.
-
-        It is the nearest value upstream that is stored in any case, such as the result of a product. A value that the use could
-        compute itself would have to be stored only to start the use.
-
-            %h = dot ...; %n = mul %h, %c; dot %n, (all_gather %w)   -->   the gather of %w waits for %h
-        """
-        if number == len(self.program.nodes) or self.program.nodes[number].is_border:
-            return NO_VALUE
-        first = next((value for value in self.program.nodes[number].operands if self.is_computed(value)), NO_VALUE)
-        ahead = [first] if first >= 0 else []
-        for value in ahead:
-            node = self.program.made_by(value)
-            if node.is_border or not node.signature.definition.maps or len(ahead) > FARTHEST:
-                return value
-            ahead += [each for each in node.operands if self.is_computed(each) and each not in ahead]
-        return first
-
-    def is_computed(self, value: ValueId) -> bool:
-        """Whether an op computes the value completely: it is neither an argument, as it is or moved, nor pending."""
-        is_argument = self.program.producer[value] < 0 or self.program.parameter[value]
-        return not is_argument and value not in self.placements.sources
-
     def moves_for(self, value: ValueId, wants: Mapping[Layout, list[Use]], shared: bool) -> list[Move]:
         """The moves to the layouts that a group of uses wants: directly from the value, or by way of one layout."""
         use = next(iter(wants.values()))[0]
-        source, pend = self.placements.lies(*use, value), self.placements.sources.get(value, ())
-        region = self.program.use_region(*use)
-        through = by_way_of(self.placements, value, source.with_pending(pend), [*wants])
-        if through is None:
-            moves = {target: self.make(value, source, pend, target, None, shared, region) for target in wants}
-        else:
-            first = self.make(value, source, pend, through, None, shared, region)
-            ends, rest = (through.with_pending(()), through.pending), (target for target in wants if target != through)
-            moves = {through: first} | {each: self.make(value, *ends, each, first, shared, region) for each in rest}
+        source, region = self.placements.lies(*use, value), self.program.use_region(*use)
+        first, moves = None, dict[Layout, Move]()
+        if (through := by_way_of(self.placements, value, source, [*wants])) is not None:
+            moves[through] = first = self.make(value, source, through, region, shared)
+            source = through
         for target, own in wants.items():
+            if target not in moves:
+                moves[target] = self.make(value, source, target, region, shared, first)
             moves[target].uses += own
         return [*moves.values()]
 
     def make(
-        self, value: ValueId, source: Layout, pend: Unreduced, target: Layout, before: Move | None, shared: bool, region: int
+        self, value: ValueId, source: Layout, target: Layout, region: int, shared: bool = True, before: Move | None = None
     ) -> Move:
-        way = path(source.with_pending(pend), target, itemsize(self.program.types[value].dtype))
-        return Move(value, source, pend, target, way, before, shared, region, self.program.trips(region))
+        way = self.placements.way(value, source, target)
+        return Move(value, source, target, way, before, shared, region, self.program.trips(region))
 
 
 def first_use(move: Move) -> tuple[NodeId, int]:

@@ -25,7 +25,6 @@ first a sum over no axes. A replicated value that it starts from counts once.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,11 +33,12 @@ from itertools import compress
 from math import prod
 
 from ...dialects.definitions.requirement_terms import counts_once
-from ...dialects.ground.dtypes import divides, itemsize, widens
+from ...dialects.ground.dtypes import divides, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop, Place
 from ..program.breadth_first import reached
+from ..program.in_order import InOrder
 from ..program.program import Node, NodeId, Program, ValueId
 from ..program.union_find import UnionFind
 from ..redistribute.steps import Bytes, devices, share
@@ -65,10 +65,6 @@ class DeferredReduction:
 
     pend: Unreduced
     once: tuple[tuple[int, tuple[Place, ...]], ...] = ()
-
-    def keeps(self, pend: Unreduced) -> Unreduced:
-        """What the op carries of an operand's pending sum: `kept`."""
-        return kept(pend, self.pend)
 
 
 def through(placements: Placements) -> dict[NodeId, DeferredReduction]:
@@ -128,7 +124,7 @@ class _Reach:
         self.hinders = set[NodeId]()
         """More of these: the sum would reach an op that already carries another one."""
         self.pending: dict[ValueId, Unreduced] = dict(placements.sources)
-        self.layouts = {value: placements.home(value) for value in self.pending}
+        self.layouts = {value: placements.homes[value] for value in self.pending}
         self.carriers: dict[NodeId, DeferredReduction] = {}
         self.hanging = set[ValueId]()
         """Values that are linear in what a loop carries, and so may become sums: each is a sum over no axes."""
@@ -164,10 +160,8 @@ class _Reach:
     def spread(self, values: Iterable[ValueId]) -> bool:
         """Visits the users of these values and of all that become pending; returns whether no op lost the sum it carried."""
         holds = True
-        heap = sorted({number for value in values for number, _ in self.program.uses[value]})
-        seen = set(heap)
-        while heap:
-            node = self.program.nodes[heapq.heappop(heap)]
+        ahead = InOrder(number for value in values for number, _ in self.program.uses[value])
+        for node in map(self.program.nodes.__getitem__, ahead):
             if node.op_name == "carry":
                 # What it is within the loop is assumed.
                 continue
@@ -178,9 +172,7 @@ class _Reach:
                 if not self.hangs(node):
                     continue
             for number in (number for value in node.results for number, _ in self.program.uses[value]):
-                if number not in seen:
-                    seen.add(number)
-                    heapq.heappush(heap, number)
+                ahead.add(number)
         return holds
 
     def carry(self, node: Node, carry: DeferredReduction) -> None:
@@ -224,17 +216,15 @@ class _Reach:
         Each term then counts once, and two collectives become one. A sum with factors does not wait: it may reach several
         ops, and is one collective only if it resolves before them.
         """
-        heap = sorted(self.stopped)
-        self.stopped = []
-        while heap:
-            node = self.program.nodes[heapq.heappop(heap)]
+        ahead, self.stopped = InOrder(self.stopped), []
+        for node in map(self.program.nodes.__getitem__, ahead):
             carry = self.waiting(node) if node.number not in self.carriers else None
             if carry is not None:
                 self.carry(node, carry)
                 if not self.spread(node.results):
                     self.hinders.add(node.number)
                 for number in self.stopped:
-                    heapq.heappush(heap, number)
+                    ahead.add(number)
                 self.stopped = []
 
     def waiting(self, node: Node) -> DeferredReduction | None:
@@ -272,7 +262,7 @@ class _Reach:
         while node.number not in self.meeting:
             passed.append(node.number)
             uses = self.placements.uses(node.results[0]) if len(node.results) == 1 else []
-            if len(uses) != 1 or uses[0][0] == len(self.program.nodes):
+            if len(uses) != 1 or uses[0][0] == self.program.end:
                 break
             node, own = self.program.nodes[uses[0][0]], frozenset({uses[0][1]})
             if len(node.results) != 1:
@@ -310,10 +300,9 @@ class _Reach:
         if (given or len(positions) > 1) and not all(self.is_part(node.operands[at], pend, given) for at in positions):
             self.stopped.append(node.number)
             return None
-        zeros = self.program.zeros(node)
-        once = self.once(node) - positions - zeros
+        once = self.once(node) - positions - program.zeros(node)
         hanging = node.positions(self.hanging) if self.hanging else NO_NUMBERS
-        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
+        if not is_linear(program, node, positions | once) and not is_linear(program, node, positions, hanging):
             self.stopped.append(node.number)
             return None
         if not self.placements.keeps(node, pend):
@@ -321,11 +310,12 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend) or (placed.pending[0] and not self.grows(node, placed, pend)):
             return None
-        if hanging and (node.op_name == "carry" or not self.linear(node, positions, zeros)):
+        if hanging and (node.op_name == "carry" or not is_linear(program, node, positions)):
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return DeferredReduction(pend)
-        counted = ((at, self.missing(node.operands[at], pend)) for at in sorted(positions | once))
+        terms = ((at, self.pending.get(node.operands[at], ())) for at in sorted(positions | once))
+        counted = ((at, tuple(each.axis for each in pend if each not in own)) for at, own in terms)
         return DeferredReduction(pend, tuple((at, axes) for at, axes in counted if axes))
 
     def grows(self, node: Node, placed: OpPlacement, pend: Unreduced) -> bool:
@@ -346,15 +336,6 @@ class _Reach:
         own = self.pending[value]
         return own == pend or (given is not None and all(each in pend or isinstance(each.axis, Loop) for each in own))
 
-    def missing(self, value: ValueId, pend: Unreduced) -> tuple[Place, ...]:
-        """The axes of `pend` on which a term is not pending."""
-        own = self.pending.get(value, ())
-        return tuple(each.axis for each in pend if each not in own)
-
-    def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
-        field = divides(self.program.types[node.operands[min(sums)]].dtype)
-        return linear_in(node.signature.definition, sums, zeros, field)
-
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
         """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
         axes = {each.axis for each in pend}
@@ -362,7 +343,7 @@ class _Reach:
             if position in positions:
                 if self.layouts[value] != placed.wanted[position] or not axes.isdisjoint(self.layouts[value].axes):
                     return False
-            elif not axes.isdisjoint(self.placements.home(value).axes) and not axes.isdisjoint(self.placements.axes(node)):
+            elif not axes.isdisjoint(self.placements.homes[value].axes) and not axes.isdisjoint(self.placements.axes(node)):
                 return False
         return True
 
@@ -425,7 +406,7 @@ class _Reach:
         pend = self.pending[value]
         wanted = [self.placements.wanted(*use).axes for use in self.placements.uses(value)]
         sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
-        width, trips = itemsize(self.program.types[value].dtype), self.placements.trips(value)
+        width, trips = self.placements.width(value), self.placements.trips(value)
         over = tuple(each for each in pend if not isinstance(each.axis, Loop))
         bytes = _received(self.layouts[value], over, sliced) * width * trips
         if len(over) < len(pend) and self.program.region[value]:
@@ -472,6 +453,12 @@ def is_alone(program: Program, carry: Node) -> bool:
     return not any(program.is_read(value) for value in carry.results[1:])
 
 
+def carried_sum(carried: Mapping[NodeId, DeferredReduction], number: NodeId) -> Unreduced:
+    """The sum that an op carries, if it carries one."""
+    carry = carried.get(number)
+    return () if carry is None else carry.pend
+
+
 def kept(pend: Unreduced, carries: Unreduced) -> Unreduced:
     """What stays pending of an operand's sum for an op that carries a sum. The rest resolves before the op."""
     return tuple(each for each in pend if each in carries) if pend else ()
@@ -482,10 +469,10 @@ def is_sum(pend: Unreduced) -> bool:
     return all(MONOIDS[each.monoid].linear for each in pend)
 
 
-def is_linear(program: Program, node: Node, sums: frozenset[int]) -> bool:
-    """Whether an op is linear in these operands together."""
+def is_linear(program: Program, node: Node, sums: frozenset[int], zeros: frozenset[int] = NO_NUMBERS) -> bool:
+    """Whether an op is linear in these operands together, if those at `zeros` are zero too."""
     before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
-    return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node), divides(before))
+    return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node) | zeros, divides(before))
 
 
 @lru_cache(maxsize=1 << 14)

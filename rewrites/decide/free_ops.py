@@ -10,16 +10,19 @@ ops stays divided as tactics divide it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache, lru_cache
 from itertools import chain
 from math import prod
 
 from ...dialects.definitions.flops import flops
-from ...dialects.ranges.algebra import Place, major_to_minor
+from ...dialects.definitions.syntax_tree import Shape
+from ...dialects.params import ParamsAttr
+from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, is_padded
 from ..program.program import Node, NodeId, Position, Signature
 from .choices import Choices
-from .deferred_reductions import DeferredReduction, is_linear, is_sum
-from .placements import Instead, OpPlacement, Placement, Placements, place_op
+from .deferred_reductions import DeferredReduction, carried_sum, is_linear, is_sum
+from .placements import Instead, OpPlacement, Placements, place_op, placement_of
 from .table import Claim, misfit
 
 MOST_AXES = 3
@@ -40,35 +43,32 @@ class FreeOps:
         self.staying = {*(number for number, _, _ in self.table.conflicts), *settled} if self.is_wide else set[NodeId]()
         self.found = dict[NodeId, dict[Place, Instead]]()
         """The ops that were moved, and what they take instead of their claims."""
-        self.small: dict[object, bool] = {}
-        self.fitting: dict[object, bool] = {}
-        self.movable: dict[tuple[NodeId, Place], bool] = {}
-        """Whether an op may move along an axis. This and the next hold until the op moves."""
-        self.patient: dict[tuple[NodeId, frozenset[int]], bool] = {}
+        placements.elsewhere = self.found
+        self.fits = cache(_fits)
+        self.known: dict[tuple[NodeId, Place | frozenset[int]], bool] = {}
+        """Whether an op may move along an axis, and may wait for the sum of some operands: until the op moves."""
 
     def forget(self, moved: Set[NodeId]) -> None:
         """Drops what held until these ops moved."""
-        self.movable = {key: known for key, known in self.movable.items() if key[0] not in moved}
-        self.patient = {key: known for key, known in self.patient.items() if key[0] not in moved}
+        self.known = {key: known for key, known in self.known.items() if key[0] not in moved}
 
     def may_move(self, node: Node, axis: Place) -> bool:
         """Whether the op may move on the axis. It stays if a tactic holds it.
 
         An op that is held and carries a sum may still be placed where it is held.
         """
-        if (known := self.movable.get((node.number, axis))) is None:
-            known = self.movable[node.number, axis] = self.is_movable(node, axis)
+        if (known := self.known.get((node.number, axis))) is None:
+            known = self.known[node.number, axis] = self.is_movable(node, axis)
         return known
 
     def is_movable(self, node: Node, axis: Place) -> bool:
-        if not self.choices.is_free(node) or node.number in self.staying:
+        if not node.is_free or node.number in self.staying:
             return False
         own = self.table.axes[axis].nodes[node.number]
-        carry = self.carried.get(node.number)
-        axes = set[Place]() if carry is None else {each.axis for each in carry.pend}
-        asked = {(claim.at, claim.factor) for claim in self.claims(node) if claim is not None and claim.factor.axis not in axes}
+        axes = {each.axis for each in carried_sum(self.carried, node.number)}
+        asked = {claim[:2] for on, claim in self.claims(node).items() if claim is not None and on not in axes}
         placement = self.placements.nodes[node.number].placement
-        held = own is not None and own.held and carry is None
+        held = own is not None and own.held and not axes
         return not held and asked >= set(placement)
 
     def may_be_whole(self, node: Node, axis: Place) -> bool:
@@ -101,16 +101,14 @@ class FreeOps:
 
         An argument that is looked up is tiled so that no device stores all of it: `looks_up_at_hand` says when it may be whole.
         """
-        if (known := self.small.get(key := (node.signature, node.params))) is None:
-            ins, outs = (tuple(map(self.program.shape, values)) for values in (node.operands, node.results))
-            work = flops(node.op_name, node.params, ins, outs)
-            known = self.small[key] = work is not None and work <= LITTLE * max(map(prod, ins), default=0)
-        return not self.program.parameter[node.operands[0]] if looks_up(node) else known
+        if looks_up(node):
+            return not self.program.parameter[node.operands[0]]
+        return _computes_little(node.op_name, node.params, *node.signature.shapes)
 
     def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
-        if (known := self.patient.get((number, positions))) is None:
-            known = self.patient[number, positions] = self.waits(number, positions)
+        if (known := self.known.get((number, positions))) is None:
+            known = self.known[number, positions] = self.waits(number, positions)
         return known
 
     def may_carry(self, node: Node, axis: Place) -> bool:
@@ -120,12 +118,12 @@ class FreeOps:
         return bool(sums) and axis not in self.placements.axes(node) and self.may_wait(node.number, sums)
 
     def waits(self, number: NodeId, positions: frozenset[int]) -> bool:
-        if number == len(self.program.nodes) or number in self.carried:
+        if number == self.program.end or number in self.carried:
             return False
         node = self.program.nodes[number]
         if node.is_border or len(node.results) != 1:
             return False
-        return self.choices.is_free(node) and is_linear(self.program, node, positions) and self.computes_little(node)
+        return node.is_free and is_linear(self.program, node, positions) and self.computes_little(node)
 
     def indices(self, node: Node, axis: Place) -> Iterator[int | None]:
         """The indices along which an op could run on an axis, and None if it could run on all devices, or carry a sum there."""
@@ -148,22 +146,16 @@ class FreeOps:
         It has to fit beside the claims on all axes too, because an op that carries a sum is not placed along these, and may not
         carry it then.
         """
-        placement = self.placement(node, axis, claim)
-        others = [each for each in self.claims(node) if each is not None and each.factor.axis != axis]
-        asked = tuple((each.at, each.factor) for each in (*others, claim) if each is not None)
-        fits = self.fits(node, placement) and (len(asked) == len(placement) or self.fits(node, asked))
+        now: dict[Place, Claim | tuple[int, Factor] | None] = {
+            factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement
+        }
+        placement, asked = placement_of(now | {axis: claim}), placement_of(self.claims(node) | {axis: claim})
+        fits = self.fits(node.signature, placement) and (len(asked) == len(placement) or self.fits(node.signature, asked))
         return place_op(node.signature, placement) if fits else None
 
-    def fits(self, node: Node, placement: Placement) -> bool:
-        """Whether an op could be placed so."""
-        if (known := self.fitting.get(key := (node.signature, placement))) is None:
-            known = self.fitting[key] = _fits(node.signature, placement)
-        return known
-
-    def claims(self, node: Node) -> list[Claim | None]:
+    def claims(self, node: Node) -> dict[Place, Claim | None]:
         """What the op takes on each axis: its claim, or what it was moved to."""
-        moved, every = self.found.get(node.number, {}), self.table.axes.items()
-        return [moved[each].claim if each in moved else table.nodes[node.number] for each, table in every]
+        return {axis: self.placements.claim(node.number, axis) for axis in self.table.axes}
 
     def claim(self, node: Node, axis: Place, index: int) -> Claim | None:
         """The claim that puts an index on an axis otherwise than now: as a value lies that the op reads or makes, or in blocks.
@@ -184,13 +176,13 @@ class FreeOps:
         for value, at in node.ends:
             place, extent = at.get(index), node.signature.indices[index].extent
             if place is not None and place.minor == 1 and self.program.shape(value)[place.dim] == extent:
-                yield from (f for dim, f in self.placements.homes[value].factors if dim == place.dim and f.axis == axis)
+                yield from (factor for factor in self.placements.homes[value].at(place.dim) if factor.axis == axis)
 
     def asked(self, node: Node, axis: Place, index: int) -> Iterator[Factor]:
         """The factors by which the dims of an index are wanted on an axis, by the ops that read the results."""
         for value, at in zip(node.results, node.signature.result_at, strict=True):
             for use in self.placements.uses(value) if index in at else ():
-                yield from (f for dim, f in self.placements.wanted(*use).factors if dim == at[index].dim and f.axis == axis)
+                yield from (factor for factor in self.placements.wanted(*use).at(at[index].dim) if factor.axis == axis)
 
     def tactic(self, node: Node, axis: Place, index: int) -> int:
         """The tactic that has placed an index of an op in some operand or result, or else the op itself, or another value."""
@@ -199,13 +191,11 @@ class FreeOps:
         every = (*along, self.table.axes[axis].nodes[node.number], *(claim for claim, _ in claims))
         return next((each.tactic for each in every if each is not None), 0)
 
-    def placement(self, node: Node, axis: Place, claim: Claim | None) -> Placement:
-        """The op's placement with the claim on the axis."""
-        kept = {factor.axis: (at, factor) for at, factor in self.placements.nodes[node.number].placement}
-        kept.pop(axis, None)
-        if claim is not None:
-            kept[axis] = claim.at, claim.factor
-        return tuple(kept[each] for each in major_to_minor(kept))
+
+@lru_cache(maxsize=1 << 14)
+def _computes_little(name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Shape, ...]) -> bool:
+    work = flops(name, params, ins, outs)
+    return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
 
 
 def looks_up(node: Node) -> bool:

@@ -59,7 +59,7 @@ def once(found: Decisions) -> list[Once]:
 def _once(placements: Placements, move: Move) -> Once | None:
     """A move that runs once around a loop; None if it runs in its trips, or could not."""
     value, ends = move.value, (move.source, move.target)
-    scattered = scattered_in_trips(move.source.with_pending(move.pending), move.target, placements.width(value))
+    scattered = scattered_in_trips(move.source, move.target, placements.width(value))
     loops = loops_of(placements, value, move.uses)
     if move.is_said or (scattered is None and not loops):
         return None

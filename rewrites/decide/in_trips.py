@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Loop, Place, in_time, nesting
+from ...dialects.ranges.algebra import Loop, Place, in_time, major_to_minor
 from ..program.program import NodeId, ValueId
 from ..redistribute.kinds.local import EachTrip
 from ..redistribute.search import Path, path
@@ -31,19 +31,12 @@ def is_in_each_trip(placements: Placements, value: ValueId) -> bool:
 
 def loops_of(placements: Placements, value: ValueId, uses: Iterable[tuple[NodeId, int]]) -> tuple[Place, ...]:
     """The loops in whose trips all of these uses read a value that is the same in all trips."""
-    found: list[Place] | None = None
-    own = placements.with_sums(value).named
-    for number, _ in uses:
-        ran = _ran_in(placements, number)
-        found = [place for place in ran if place not in own] if found is None else [place for place in found if place in ran]
-    return tuple(found or ())
-
-
-def _ran_in(placements: Placements, number: NodeId) -> Sequence[Place]:
-    """The loops that an op runs in, outer first."""
-    if number >= len(placements.nodes):
+    ran, end = {number for number, _ in uses}, placements.program.end
+    if not ran or end in ran:
         return ()
-    return sorted(in_time(factor.axis for _, factor in placements.nodes[number].placement), key=nesting)
+    first, *rest = (in_time(factor.axis for _, factor in placements.nodes[number].placement) for number in ran)
+    own = placements.with_sums(value).named
+    return major_to_minor(place for place in first if place not in own and all(place in each for each in rest))
 
 
 def gathered_in_trips(way: Path, loops: Sequence[Place], begins: bool) -> Path:

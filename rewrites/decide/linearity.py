@@ -9,7 +9,7 @@ that is known to be zero also counts as a sum, of zeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import TypeAlias, cast
 
@@ -34,7 +34,7 @@ def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[
     found = _known.get(key)
     if found is None:
         # The caller has already checked, by the types of the whole op, that a cast widens.
-        facts: Environment = {"widening": _always, "field": _always if field else _never}
+        facts: Environment = {"widening": _fact(True), "field": _fact(field)}
         term = _turned(_Reader(definition, pending, zeros).term(definition.body), facts)
         found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _subterms(term)))
     return found
@@ -53,12 +53,8 @@ def terms_beside(
     return frozenset(terms) if linear_in(definition, pending | terms, zeros, field) else None
 
 
-def _always(_: object) -> bool:
-    return True
-
-
-def _never(_: object) -> bool:
-    return False
+def _fact(holds: bool) -> Callable[[object], bool]:
+    return lambda _: holds
 
 
 class _Reader:

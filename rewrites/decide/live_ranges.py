@@ -203,8 +203,7 @@ class _Ranges(Walk[LocalArray]):
             placed = self.placements.nodes[number]
             found = self.known.get(id(placed))
             if found is None:
-                of_each = zip(node.results, placed.produced, strict=True)
-                sizes = [self.placements.local_bytes(value, layout) for value, layout in of_each]
+                sizes = [*map(self.placements.local_bytes, node.results, placed.produced)]
                 found = self.known[id(placed)] = traits(node.signature.definition), sizes
             its, sizes = found
             reads = self.reads(node) if number in self.moving else [values[value] for value in node.operands]
@@ -260,7 +259,7 @@ def _settled(
     counted: Sequence[LocalArray] = (),
     region: int = 0,
 ) -> LiveRanges:
-    """Decides which arrays of a body are stored, from when to when, and what is the most."""
+    """Decides which arrays of a body are stored, from when to when, and what is the most at one time, inside of loops too."""
     _store(steps, results)
     _extend(steps, results)
     _overwrite(steps)
@@ -270,7 +269,16 @@ def _settled(
     inside = {
         time: max(reversed(step.bodies), key=lambda each: each.peak.bytes) for time, step in enumerate(steps) if step.bodies
     }
-    return _with_peak(steps, [*carries, *made], inside, dict.fromkeys(counted), region)
+    arrays, outer = [*carries, *made], dict.fromkeys(counted)
+    stored = over_steps(arrays, len(steps))
+    for time, body in inside.items():
+        stored[time + 1] += max(body.peak.bytes, 0)
+    most = max(stored)
+    at = stored.index(most) - 1
+    inner = inside[at].peak if at in inside else Peak(0)
+    own = (array for array in arrays if array.first <= at <= array.last and array not in outer)
+    step, around = inner.step or (steps[at] if at >= 0 else None), sum(array.bytes for array in outer)
+    return LiveRanges(steps, arrays, inside, Peak(most - around, step, (*own, *inner.arrays)), around, region)
 
 
 def _store(steps: Sequence[MemoryStep], results: Sequence[LocalArray]) -> None:
@@ -328,7 +336,11 @@ def _overwrite(steps: Sequence[MemoryStep]) -> None:
     for time, step in enumerate(steps):
         for made in step.makes if step.takes else ():
             if made.stored and not made.given:
-                read = (each for array in step.takes for each in ((array,) if array.stored else _in_line(array)))
+                read = (
+                    each
+                    for array in step.takes
+                    for each in ((array,) if array.stored else array.behind if array.aligned else ())
+                )
                 ends = (each for each in read if each.last == time and each.bytes == made.bytes and not each.given)
                 if (taken := next(ends, None)) is not None:
                     taken.last = time - 1
@@ -349,27 +361,3 @@ def _span(steps: Sequence[MemoryStep]) -> None:
                 first, last = spans[loop]
                 array.first = min(array.first, first)
                 array.last = max(array.last, last if array in step.reads else 0)
-
-
-def _in_line(array: LocalArray) -> tuple[LocalArray, ...]:
-    return array.behind if array.aligned else ()
-
-
-def _with_peak(
-    steps: Sequence[MemoryStep],
-    arrays: Sequence[LocalArray],
-    inside: Mapping[int, LiveRanges],
-    counted: Mapping[LocalArray, None],
-    region: int,
-) -> LiveRanges:
-    """The live ranges of a body, with the most bytes that are stored at one time, inside of loops too."""
-    stored = over_steps(arrays, len(steps))
-    for time, body in inside.items():
-        stored[time + 1] += max(body.peak.bytes, 0)
-    most = max(stored)
-    at = stored.index(most) - 1
-    inner = inside[at].peak if at in inside else Peak(0)
-    own = (array for array in arrays if array.first <= at <= array.last and array not in counted)
-    around = sum(array.bytes for array in counted)
-    step = inner.step or (steps[at] if at >= 0 else None)
-    return LiveRanges(steps, arrays, inside, Peak(most - around, step, (*own, *inner.arrays)), around, region)

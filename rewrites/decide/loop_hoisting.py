@@ -17,10 +17,10 @@ from itertools import groupby
 from ...dialects.ranges.algebra import Place
 from ..program.breadth_first import reached
 from ..program.program import Node, NodeId, ValueId
-from .choices import Alternative, Choices, reads_of
-from .deferred_reductions import DeferredReduction, is_linear, through
-from .place_by_cut import take
+from .choices import Choices, reads_of
+from .deferred_reductions import DeferredReduction, carried_sum, is_linear, through
 from .placements import OpPlacement, Placements
+from .regather import gather_earlier
 
 
 def gather_before_loops(choices: Choices) -> None:
@@ -72,14 +72,10 @@ def _carried(
             for node in (nodes[number] for number in each.nodes):
                 placements.put(node, placements.without(node, {each.axis}))
         carried = through(placements)
-        kept = [each for each in found if each.axis in _axes(carried.get(each.carry))]
+        kept = [each for each in found if any(pend.axis == each.axis for pend in carried_sum(carried, each.carry))]
         if len(kept) == len(found):
             return carried, found
         found = kept
-
-
-def _axes(carry: DeferredReduction | None) -> set[Place]:
-    return set() if carry is None else {each.axis for each in carry.pend}
 
 
 # --- values that are the same in all trips ---------------------------------------------------------------------------
@@ -87,17 +83,12 @@ def _axes(carry: DeferredReduction | None) -> set[Place]:
 
 def _gather_before(choices: Choices, border: Node) -> None:
     """Lets a value enter a loop in the layout in which the loop reads it, if that costs less in all trips."""
-    placements, program = choices.placements, choices.program
+    placements = choices.placements
     moved, reads = reads_of(placements, border.results[0])
     wanted = [placements.wanted(*use) for use, _ in reads]
     axes = {axis for axis in placements.axes(border) if wanted and not any(axis in each.axes for each in wanted)}
-    if not axes or any(
-        value in placements.pinned for number in (border.number, *moved) for value in program.nodes[number].results
-    ):
-        return
-
-    ops = (program.nodes[number] for number in (border.number, *moved))
-    take(choices, [{node.number: Alternative(placements.without(node, axes)) for node in ops}])
+    if axes:
+        gather_earlier(choices, [border, *moved], axes)
 
 
 # --- sums over all trips ---------------------------------------------------------------------------------------------
@@ -136,7 +127,7 @@ def _stored(placements: Placements) -> int:
 
 def _is_gathered(placements: Placements, enter: Node) -> bool:
     """Whether a value that enters a loop is gathered before it."""
-    return not {*placements.home(enter.operands[0]).axes} <= {*placements.home(enter.results[0]).axes}
+    return not {*placements.homes[enter.operands[0]].axes} <= {*placements.homes[enter.results[0]].axes}
 
 
 def _accumulated(placements: Placements) -> Iterator[Accumulated]:
@@ -184,7 +175,7 @@ class _Sum:
         return any(each.axis == self.axis for each in self.placements.sources.get(value, ()))
 
     def is_tiled(self, value: ValueId) -> bool:
-        return self.axis in self.placements.home(value).axes
+        return self.axis in self.placements.homes[value].axes
 
     def is_inside(self, node: Node) -> bool:
         """Whether an op is tiled on the axis and makes no sum over it. Of borders, only those at which a loop stacks values."""
@@ -194,9 +185,9 @@ class _Sum:
     def is_private(self, number: NodeId, among: set[NodeId]) -> bool:
         """Whether only these ops and the loop's exit read the op's results, and no tactic has placed them."""
         for value in self.program.nodes[number].results:
-            others = {user for user, _ in self.placements.uses(value)} - among
-            nodes = self.program.nodes
-            if value in self.placements.pinned or any(user == len(nodes) or nodes[user].op_name != "leave" for user in others):
+            others, program = {user for user, _ in self.placements.uses(value)} - among, self.program
+            left = all(user < program.end and program.nodes[user].op_name == "leave" for user in others)
+            if value in self.placements.pinned or not left:
                 return False
         return True
 

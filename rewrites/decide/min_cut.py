@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from .preflow import Residual, push
+from ..program.breadth_first import reached
+from .preflow import Preflow, Residual
 
 ENDLESS = 1 << 90
 """The capacity of an edge that no cut may take."""
@@ -33,13 +34,8 @@ class Network:
 
         None but the source if the cut is cheaper by less than `least` than to cut all edges from the source.
         """
-        push(self.residual, source, sink)
+        if source in self.residual and sink in self.residual:
+            Preflow(self.residual, source, sink).push()
         if sum(self.residual.get(source, {}).values()) < least:
             return {source}
-        side, ahead = {source}, [source]
-        for node in ahead:
-            for end, capacity in self.residual.get(node, {}).items():
-                if capacity > 0 and end not in side:
-                    side.add(end)
-                    ahead.append(end)
-        return side
+        return {*reached([source], lambda node: (end for end, left in self.residual.get(node, {}).items() if left > 0))}

@@ -8,10 +8,11 @@ in which an op reads it. So the price depends on pairs of choices, and the best 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import Place
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.steps import Path
@@ -67,12 +68,14 @@ def best_of(choices: Choices, options: Sequence[Ways], departs: Callable[[int, W
     return best
 
 
-def take(choices: Choices, options: Sequence[Ways], departs: Callable[[int, Ways], bool] | None = None) -> Best | None:
-    """Places ops otherwise if that pays, as the best option says: `best_of`."""
-    best = best_of(choices, options, departs)
-    if best is not None and best.pays:
-        choices.put(best.ways)
-    return best
+def take_off(choices: Choices, nodes: Iterable[Node], axes: Set[Place], departs: bool = False) -> bool:
+    """Takes axes off ops, or off some of them, if that pays; returns whether it does. `departs`: as in `best_of`."""
+    ways = {node.number: Alternative.of(choices.placements.without(node, axes)) for node in nodes}
+    best = best_of(choices, [ways], (lambda option, moved: True) if departs else None)
+    if best is None or not best.pays:
+        return False
+    choices.put(best.ways)
+    return True
 
 
 def _sound(choices: Choices, ways: Ways, chosen: Ways) -> Ways:
@@ -91,12 +94,6 @@ def _sound(choices: Choices, ways: Ways, chosen: Ways) -> Ways:
         kept = {number: way for number, way in chosen.items() if number not in unsound}
         chosen = kept | {number: ways[number] for number in unsound if number not in chosen}
     return {}
-
-
-def taken(choices: Choices, ways: Ways) -> bool:
-    """Places ops otherwise if that costs less; returns whether it does."""
-    best = take(choices, [ways])
-    return best is not None and best.pays
 
 
 def better(choices: Choices, ways: Ways, priced: Set[NodeId] | None = None, least: float = 0) -> Iterator[Ways]:
@@ -186,7 +183,7 @@ class _Cut:
         return known[way]
 
     def priced_alone(self, node: Node, way: Alternative | None) -> int:
-        moves, work = self.choices.own(node, self.placements.nodes[node.number] if way is None else way.placed)
+        moves, work = self.choices.own(node, self.choices.placed(node, way))
         moved = sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
         return self.capacity(Price.of(self.mesh, moves, [work])) + moved
 

@@ -77,11 +77,7 @@ class OpPlacement:
     @property
     def trips(self) -> int:
         """How often one device runs the op in the loops that it is placed in."""
-        found = 1
-        for _, factor in self.placement:
-            if isinstance(factor.place, Loop):
-                found *= factor.size
-        return found
+        return prod([factor.size for _, factor in self.placement if isinstance(factor.place, Loop)])
 
     def with_sum(self, pend: Unreduced) -> Unreduced | None:
         """The sum that a result is if operands are this sum: that and the op's own, as a sum of sums is one sum.
@@ -100,6 +96,11 @@ def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
     if len({each.axis for each in every}) < len(every):
         return None
     return tuple(sorted(every, key=lambda each: nesting(each.axis)))
+
+
+def placement_of(claims: Mapping[Place, Claim | tuple[int, Factor] | None]) -> Placement:
+    """The factors that the claims on an op, one for each axis, place."""
+    return tuple([claim[:2] for axis in major_to_minor(claims) if (claim := claims[axis]) is not None])
 
 
 def place_op(signature: Signature, placement: Placement) -> OpPlacement:
@@ -122,14 +123,9 @@ def place_op(signature: Signature, placement: Placement) -> OpPlacement:
 
 
 def _layout(shape: tuple[int, ...], at: dict[int, Position], placement: Placement) -> Layout:
-    return Layout.of(
-        shape, [(at[i].dim, at[i].outward(factor, _beside(placement, i, factor))) for i, factor in placement if i in at]
-    )
-
-
-def _beside(placement: Placement, index: int, factor: Factor) -> list[Factor]:
-    """The other factors of an index."""
-    return [each for at, each in placement if at == index and each is not factor]
+    beside = [[each for on, each in placement if on == i and each is not factor] for i, factor in placement]
+    placed = zip(placement, beside, strict=True)
+    return Layout.of(shape, [(at[i].dim, at[i].outward(factor, others)) for (i, factor), others in placed if i in at])
 
 
 def _pending(signature: Signature, at: Mapping[int, Position], placement: Placement) -> Unreduced:
@@ -188,6 +184,7 @@ class Placements:
     """Pending reductions that resolve at once: scans of blocks, folds without a collective, sums of ops that run on one device,
     and sums that ops carry into values that a tactic placed."""
     homes: list[Layout] = field(default_factory=list[Layout])
+    """Each value's own layout; its uses may need others."""
     sources: dict[ValueId, Unreduced] = field(default_factory=dict[ValueId, Unreduced])
     returns: dict[ValueId, list[int]] = field(default_factory=dict[ValueId, list[int]])
     each_trip: frozenset[ValueId] = frozenset()
@@ -200,10 +197,6 @@ class Placements:
     """Results -> the axes on which no claim reached them because it stopped, for those that were asked for."""
     stops: dict[Place, Set[NodeId]] = field(default_factory=dict[Place, Set[NodeId]])
     """The ops at which claims on an axis stop, or are in conflict, for the axes that were asked for."""
-    sizes: dict[tuple[Layout, str], int] = field(default_factory=dict[tuple[Layout, str], int])
-    """(layout, dtype) -> the local bytes of such an array, for those that were asked for."""
-    missed: dict[tuple[Layout, Layout, str], Bytes] = field(default_factory=dict[tuple[Layout, Layout, str], Bytes])
-    """(source, target, dtype) -> the bytes that a device at least receives, for those that were asked for."""
 
     def __repr__(self) -> str:
         return f"Placements({len(self.nodes):,} ops)"
@@ -226,13 +219,8 @@ class Placements:
         if (claims := self.table.axes.get(axis)) is None or claims.nodes[number] is not None:
             return claims is not None
         if (found := self.stops.get(axis)) is None:
-            keys = (*self.table.blocked, *self.table.conflicts)
-            found = self.stops[axis] = {key[0] for key in keys if key[2] == axis}
+            found = self.stops[axis] = self.table.stops(axis)
         return number in found
-
-    def home(self, value: ValueId) -> Layout:
-        """A value's own layout; its uses may need others."""
-        return self.homes[value]
 
     def with_sums(self, value: ValueId) -> Layout:
         """A value's own layout, with the sums that are pending in it."""
@@ -248,7 +236,7 @@ class Placements:
 
     def wanted(self, number: NodeId, position: int) -> Layout:
         """The layout that a use needs."""
-        if number == len(self.program.nodes):
+        if number == self.program.end:
             return boundary(self, self.program.returned[position])
         return self.nodes[number].wanted[position]
 
@@ -276,13 +264,13 @@ class Placements:
         return found
 
     def lies(self, number: NodeId, position: int, value: ValueId) -> Layout:
-        """The layout in which a use finds a value: the value's own, but after a loop the layout of the loop's carry."""
+        """The layout in which a use finds a value, with its sums: the value's own, but after a loop that of its carry."""
         if self.program.from_outside(number, position):
-            return self.nodes[self.program.producer[value]].produced[0]
-        return self.homes[value]
+            return self.nodes[self.program.producer[value]].produced[0].with_pending(self.sources.get(value, ()))
+        return self.with_sums(value)
 
-    def unsettled(self) -> Iterator[tuple[ValueId, Layout, Unreduced]]:
-        """The values that move where they are made: in which layout, and with which pending sums, their ops leave them.
+    def unsettled(self) -> Iterator[tuple[ValueId, Layout]]:
+        """The values that move where they are made: in which layout, with pending sums, their ops leave them.
 
         These are values that a tactic placed otherwise than their ops do, and arguments that lie otherwise at the boundary. A
         pending scan is resolved at once, because no op can read it. So is the sum of an op that runs on one device: other ops
@@ -291,11 +279,11 @@ class Placements:
         for value in dict.fromkeys((*self.pinned, *self.reduced_at_def)):
             left = self.left(value)
             if left is not None and left != self.homes[value]:
-                yield value, left.with_pending(()), left.pending
+                yield value, left
         for value in self.program.arguments:
             outside = boundary(self, value)
             if outside != self.homes[value]:
-                yield value, outside, ()
+                yield value, outside
 
     def left(self, value: ValueId) -> Layout | None:
         """The layout in which its op leaves a value that is settled where it is made, with what is pending; None for others."""
@@ -369,15 +357,16 @@ class Placements:
         return itemsize(self.program.types[value].dtype)
 
     def local_bytes(self, value: ValueId, layout: Layout) -> int:
-        """The local bytes of the value on one device in this layout. Cached: thousands of values have a few hundred layouts."""
-        key = layout, self.program.types[value].dtype
-        if (found := self.sizes.get(key)) is None:
-            found = self.sizes[key] = prod(layout.local_shape) * itemsize(key[1])
-        return found
+        """The local bytes of the value on one device in this layout."""
+        return _local_bytes(layout, self.program.types[value].dtype)
+
+    def held(self, node: Node, placed: OpPlacement) -> int:
+        """The bytes of what an op makes on one device, if it is placed so."""
+        return sum(map(self.local_bytes, node.results, placed.produced))
 
     def home_bytes(self, value: ValueId) -> int:
         """The local bytes of the value where it lies."""
-        return self.local_bytes(value, self.home(value))
+        return self.local_bytes(value, self.homes[value])
 
     def way(self, value: ValueId, source: Layout, target: Layout) -> Path:
         """The path by which the value changes its layout."""
@@ -388,29 +377,35 @@ class Placements:
 
         Only where it has other blocks or windows of a dim on the same axis, a search tells how much of what it wants they hold.
         """
-        if source == target:
-            return 0
-        if (found := self.missed.get(key := (source, target, self.program.types[value].dtype))) is None:
-            if overlaps(source, target):
-                found = self.missed[key] = self.way(value, source, target).bytes
-                return found
-            local, kept = self.local_bytes(value, target), {*target.factors}
-            found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
-            for pend in source.pending:
-                others = pend.axis.size - 1
-                if pend in target.pending:
-                    continue
-                if pend.scans:
-                    # The totals of the blocks before.
-                    found += local // max(1, target.local_shape[pend.dim]) * others
-                else:
-                    found += local * others if pend.axis in target.axes else share(local, pend.axis.size, times=2)
-            self.missed[key] = found
-        return found
+        return 0 if source == target else _misses(source, target, self.program.types[value].dtype)
 
     def trips(self, value: ValueId) -> int:
         """How often one call is assumed to compute the value."""
         return self.program.likely_trips(self.program.region[value])
+
+
+@lru_cache(maxsize=1 << 16)
+def _local_bytes(layout: Layout, dtype: str) -> int:
+    # Thousands of values have a few hundred layouts.
+    return prod(layout.local_shape) * itemsize(dtype)
+
+
+@lru_cache(maxsize=1 << 16)
+def _misses(source: Layout, target: Layout, dtype: str) -> Bytes:
+    if overlaps(source, target):
+        return path(source, target, itemsize(dtype)).bytes
+    local, kept = _local_bytes(target, dtype), {*target.factors}
+    found = share(local, prod(factor.size for dim, factor in source.factors if (dim, factor) not in kept))
+    for pend in source.pending:
+        others = pend.axis.size - 1
+        if pend in target.pending:
+            continue
+        if pend.scans:
+            # The totals of the blocks before.
+            found += local // max(1, target.local_shape[pend.dim]) * others
+        else:
+            found += local * others if pend.axis in target.axes else share(local, pend.axis.size, times=2)
+    return found
 
 
 @lru_cache(maxsize=1 << 14)
@@ -424,23 +419,15 @@ def read_table(table: Table, elsewhere: Elsewhere) -> Placements:
     """Reads the whole table: each value's layout from its producer, then the values that tactics placed directly."""
     program = table.program
     pinned = _pinned(table)
-    nodes, results, axes = _all_placed(table), dict[ValueId, Layout](), major_to_minor(table.axes)
+    nodes, results = _all_placed(table), dict[ValueId, Layout]()
     for number, instead in elsewhere.items():
         claims = {axis: claims.nodes[number] for axis, claims in table.axes.items()}
         claims |= {axis: each.claim for axis, each in instead.items()}
-        claimed = ((claim.at, claim.factor) for axis in axes if (claim := claims.get(axis)) is not None)
         made = zip(program.nodes[number].results, nodes[number].produced, strict=True)
         results |= {value: layout for value, layout in made if value not in pinned}
-        nodes[number] = place_op(program.nodes[number].signature, tuple(claimed))
-    # Thousands of arguments have a few layouts.
-    known, arguments = dict[object, Layout](), dict[ValueId, Layout]()
-    for value in program.arguments:
-        key = program.types[value].layout, *[claims.values[value] for claims in table.axes.values()]
-        if (layout := known.get(key)) is None:
-            layout = known[key] = table.layout(value)
-        arguments[value] = layout
+        nodes[number] = place_op(program.nodes[number].signature, placement_of(claims))
     placements = Placements(table, program, nodes, pinned, elsewhere=elsewhere, results=results, each_trip=table.each_trip)
-    return placed_so(placements, arguments)
+    return placed_so(placements, {value: table.layout(value) for value in program.arguments})
 
 
 def placed_so(placements: Placements, arguments: Mapping[ValueId, Layout]) -> Placements:
@@ -479,8 +466,7 @@ def _all_placed(table: Table) -> list[OpPlacement]:
         key = node.signature, claimed
         found = known.get(key)
         if found is None:
-            placement = tuple([(claim.at, claim.factor) for claim in claimed if claim is not None])
-            found = known[key] = place_op(node.signature, placement)
+            found = known[key] = place_op(node.signature, tuple([claim[:2] for claim in claimed if claim is not None]))
         placed.append(found)
     return placed
 

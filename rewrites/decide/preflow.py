@@ -13,16 +13,7 @@ Residual = dict[Hashable, dict[Hashable, int]]
 """Node -> node -> the capacity that is left; each edge has an entry in both directions."""
 
 
-def push(residual: Residual, source: Hashable, sink: Hashable) -> None:
-    """Turns the capacities of a network into those that a maximum flow leaves.
-
-    a -> b: 5, b -> c: 3   -->   a -> b: 2, b -> a: 3, c -> b: 3
-    """
-    if source in residual and sink in residual:
-        _Preflow(residual, source, sink).run()
-
-
-class _Preflow:
+class Preflow:
     """A preflow: more may arrive at a node than leaves it."""
 
     def __init__(self, residual: Residual, source: Hashable, sink: Hashable) -> None:
@@ -34,8 +25,13 @@ class _Preflow:
         self.active = deque[Hashable]()
         """The nodes with an excess."""
 
-    def run(self) -> None:
-        """Sends on what arrives at each node, until all of it is at the sink or back at the source."""
+    def push(self) -> None:
+        """Turns the capacities of the network into those that a maximum flow leaves.
+
+        What arrives at each node is sent on, until all of it is at the sink or back at the source.
+
+        a -> b: 5, b -> c: 3   -->   a -> b: 2, b -> a: 3, c -> b: 3
+        """
         for end, capacity in self.residual[self.source].items():
             self.send(self.source, end, capacity if end == self.sink else min(capacity, self.room(end)))
         self.measure()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from math import prod
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 from ...dialects.definitions.flops import flops
 from ...dialects.mesh import Mesh
@@ -107,8 +107,7 @@ def computed(node: Node, placed: OpPlacement) -> int:
 def known_flops(node: Node, placed: OpPlacement) -> int | None:
     """The flops of one device in one run of an op that is placed so; None if they are unknown."""
     # The parameters of a border are those of its loop or branch.
-    params = NO_PARAMS if node.is_border else cast(ParamsAttr, node.op.properties.get("params", NO_PARAMS))
-    return flops_as_placed(node.op_name, params, placed)
+    return flops_as_placed(node.op_name, NO_PARAMS if node.is_border else node.params, placed)
 
 
 @lru_cache(maxsize=1 << 14)

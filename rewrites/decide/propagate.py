@@ -18,14 +18,15 @@ range. Ops that make the range, or fold it among others, are left to later tacti
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from itertools import islice
 from typing import TypeAlias
 
 from ...dialects.definitions.tilings import SubIndex
 from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import Factor, are_apart, crossing, hull, is_padded, joined, middle
 from ...dialects.regions import TRIPS
+from ..program.in_order import InOrder
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, Position, ValueId
 from .table import CLOSED, COUNTS, UNEVEN, WHOLE, AxisTable, BlockedOp, Claim, Clash, Key, Table, claim_of, misfit, produced
 
@@ -66,7 +67,7 @@ FORWARD, BACKWARD, ARGUMENTS, SHIFTED, WIDENED, LOOKUP, PADDED = range(7)
 class Sweep:
     """One propagation. Each pass and rank has a heap of the nodes or arguments that a changed claim may concern."""
 
-    def __init__(self, table: Table, axis: Place, tactic: int, held: bool, padded: bool) -> None:
+    def __init__(self, table: Table, axis: Place, tactic: int, held: bool = False, padded: bool = False) -> None:
         self.table = table
         self.padded = padded
         self.program = table.program
@@ -85,9 +86,9 @@ class Sweep:
         """The points of redistribution, which no claim crosses."""
         self.asking = False
         """Whether points claim their operands in the layouts of their results."""
-        self.heaps: list[list[int]] = [[] for _ in range(PADDED + 1)]
-        self.marked: list[set[int]] = [set() for _ in self.heaps]
-        """What each heap holds."""
+        self.heaps = [InOrder[int]() for _ in range(PADDED + 1)]
+        self.most_at_once: int | None = None
+        """How many entries of a pass are visited before the next pass; None: all of them."""
         self.last = dict[NodeId, int]()
         """Ops that may take more than exact claims -> the last rank that they may take."""
         self.shifting = set[NodeId]()
@@ -95,38 +96,26 @@ class Sweep:
 
     def run(self, changed: Iterable[ValueId]) -> None:
         for value in changed:
-            self.value_changed(value)
+            self.pass_on(value)
+            self.wanted(value)
         while any(self.heaps):
             if not any(self.heaps[:SHIFTED]):
                 self.admit(next(rank for rank, heap in enumerate(self.heaps) if heap))
-            for number in self.popped(FORWARD):
+            forward, backward, arguments = (islice(heap, self.most_at_once) for heap in self.heaps[:SHIFTED])
+            for number in forward:
                 self.visit(self.program.nodes[number])
-            for number in self.popped(BACKWARD):
+            for number in backward:
                 self.visit(self.program.nodes[-number])
-            for position in self.popped(ARGUMENTS):
+            for position in arguments:
                 self.argument(self.program.values[position])
         for number in sorted(self.shifting):
             self.leave(self.program.nodes[number])
-
-    def push(self, kind: int, position: int) -> None:
-        marked = self.marked[kind]
-        if position not in marked:
-            marked.add(position)
-            heapq.heappush(self.heaps[kind], position)
-
-    def popped(self, kind: int) -> Iterator[int]:
-        """Pops all entries of a pass or rank in order, with those pushed meanwhile."""
-        heap, marked = self.heaps[kind], self.marked[kind]
-        while heap:
-            position = heapq.heappop(heap)
-            marked.discard(position)
-            yield position
 
     def may_take(self, number: NodeId, rank: int) -> bool:
         """Whether an op may take a claim of this rank; if not, it waits until no claim of an earlier rank is left."""
         if self.last.get(number, 0) >= rank:
             return True
-        self.push(rank, number)
+        self.heaps[rank].add(number)
         return False
 
     def may_shift(self, number: NodeId) -> bool:
@@ -137,28 +126,22 @@ class Sweep:
         # An op that no other claim reaches may take any of its last resorts.
         upto = PADDED if rank == LOOKUP else rank
         nodes = self.program.nodes
-        if admitted := [nodes[at].number for at in self.popped(rank) if self.last.get(nodes[at].number, 0) < rank]:
+        if admitted := [nodes[at].number for at in self.heaps[rank] if self.last.get(nodes[at].number, 0) < rank]:
             self.last |= dict.fromkeys(admitted, upto)
             for number in self.last:
                 self.mark_ahead(number)
 
-    def value_changed(self, value: ValueId) -> None:
-        """Marks a changed value's users for the forward pass, and its producer for the backward pass."""
-        for number, _ in self.program.uses[value]:
-            self.mark_ahead(number)
-        self.wanted(value)
-
     def mark_ahead(self, number: NodeId) -> None:
         if self.claims.nodes[number] is None:
-            self.push(FORWARD, number)
+            self.heaps[FORWARD].add(number)
 
     def wanted(self, value: ValueId) -> None:
         """Marks the producer of the value, or the argument: a claim of a use, or of the value itself, may concern it."""
         number = self.program.producer[value]
         if number < 0:
-            self.push(ARGUMENTS, value)
+            self.heaps[ARGUMENTS].add(value)
         elif self.claims.nodes[number] is None:
-            self.push(BACKWARD, -number)
+            self.heaps[BACKWARD].add(-number)
 
     def visit(self, node: Node) -> None:
         """Places the one index that all claims on the op ask for, or records the conflict."""
@@ -172,10 +155,10 @@ class Sweep:
         if not candidates:
             if follows:
                 # Its users may take the claims that it would pass on to them.
-                self.pass_on(node)
+                self.pass_on(*node.results)
             return
         key = (node.number, NO_VALUE, self.axis)
-        if len(candidates) > 1 and not self.settle(node, candidates):
+        if len(candidates) > 1 and len(candidates := self.settled(node, candidates)) > 1:
             self.conflict(key, candidates.values())
             return
         ((index, factor),) = candidates
@@ -189,9 +172,9 @@ class Sweep:
         """Records claims that cannot all hold."""
         self.table.conflicts[key] = Clash(*key, tuple(claims))
 
-    def pass_on(self, node: Node) -> None:
-        """Visits the ops that read the results."""
-        for value in node.results:
+    def pass_on(self, *values: ValueId) -> None:
+        """Marks the ops that read these values for the forward pass."""
+        for value in values:
             for number, _ in self.program.uses[value]:
                 self.mark_ahead(number)
 
@@ -220,7 +203,7 @@ class Sweep:
                 self.table.blocked.pop((node.number, position, self.axis), None)
         for value in node.operands:
             self.wanted(value)
-        self.pass_on(node)
+        self.pass_on(*node.results)
 
     def leave(self, node: Node) -> None:
         """Leaves the elements that an op shifts on their devices, if all are then where the claim wants them.
@@ -266,20 +249,16 @@ class Sweep:
                     digits = node.signature.operand_dims[position][claim.at]
                     self.ask(node, position, digits, claim, candidates, passing=True)
 
-    def settle(self, node: Node, candidates: Candidates) -> bool:
-        """Reduces several candidates to one that serves all claims or ends an earlier conflict; returns whether one is left."""
-        self.with_all_in_place(node, candidates)
-        if len(candidates) > 1:
-            self.in_the_middle(node, candidates)
-        if len(candidates) > 1 and (node.number, NO_VALUE, self.axis) in self.open:
-            mine = {each: asked for each, asked in candidates.items() if asked[0].tactic == self.tactic}
-            if len(mine) == 1:
-                candidates.clear()
-                candidates.update(mine)
-        return len(candidates) == 1
+    def settled(self, node: Node, candidates: Candidates) -> Candidates:
+        """The one of several candidates that serves all claims or ends an earlier conflict; all of them if there is none."""
+        if found := self.with_all_in_place(node, candidates) or self.in_the_middle(node, candidates):
+            return found
+        is_open = (node.number, NO_VALUE, self.axis) in self.open
+        mine = {each: asked for each, asked in candidates.items() if is_open and asked[0].tactic == self.tactic}
+        return mine if len(mine) == 1 else candidates
 
-    def with_all_in_place(self, node: Node, candidates: Candidates) -> None:
-        """Keeps one of several candidates alone, if with it no value that claims the op has to move.
+    def with_all_in_place(self, node: Node, candidates: Candidates) -> Candidates:
+        """The one of several candidates with which no value that claims the op has to move, if there is one.
 
         ```
         concatenate of 48 and 16 rows, in turn and in blocks of 4 (4 devices)   -->   in turn: 16 rows are one round
@@ -293,21 +272,19 @@ class Sweep:
                 for claim, at in candidates.values()
             )
             if all(at is not None and at.dim == claim.at and at.outward(factor, beside) is claim.factor for claim, at in ends):
-                candidates.clear()
-                candidates[index, factor] = asked
-                return
+                return {(index, factor): asked}
+        return {}
 
-    def in_the_middle(self, node: Node, candidates: Candidates) -> None:
-        """Replaces several candidates for an index by one in their middle, if they differ only in where the blocks begin."""
+    def in_the_middle(self, node: Node, candidates: Candidates) -> Candidates:
+        """The one in the middle of several candidates for an index, if they differ only in where the blocks begin."""
         (index, _), *others = candidates
         if any(other != index for other, _ in others):
-            return
+            return {}
         extent, beside = node.signature.indices[index].extent, self.table.on_index(node, index, self.axis)
         factor = crossing(beside, extent, lambda *each: middle(extent, each), *(factor for _, factor in candidates))
-        if factor is not None and self.table.misfit(node, index, factor) is None:
-            asked = next(iter(candidates.values()))
-            candidates.clear()
-            candidates[index, factor] = asked
+        if factor is None or self.table.misfit(node, index, factor) is not None:
+            return {}
+        return {(index, factor): next(iter(candidates.values()))}
 
     def shifted(self, value: ValueId) -> Set[Claim]:
         """The claims that would reach a value through its op, if that is undecided and produces results where they are read."""
@@ -550,7 +527,8 @@ class Sweep:
             return
         found = self.wants(value)
         # A set has another order in another process; of equal claims the earliest counts.
-        wants = {claim[:2]: claim for claim in (sorted(found, key=_in_order) if len(found) > 1 else found)}
+        ordered = sorted(found, key=lambda claim: (claim.at, claim.factor.stride, -claim.tactic)) if len(found) > 1 else found
+        wants = {claim[:2]: claim for claim in ordered}
         if len(wants) > 1:
             self.conflict(key, [(claim, 0) for claim in wants.values()])
         elif wants:
@@ -558,12 +536,7 @@ class Sweep:
             if dim not in self.table.closed.get(value, ()) and self.table.fits_value(value, dim, factor):
                 self.table.conflicts.pop(key, None)
                 self.claims.values[value] = Claim(dim, factor, self.tactic, self.held)
-                for number, _ in self.program.uses[value]:
-                    self.mark_ahead(number)
-
-
-def _in_order(claim: Claim) -> tuple[int, int, int]:
-    return claim.at, claim.factor.stride, -claim.tactic
+                self.pass_on(value)
 
 
 def _width_read(digit: SubIndex, factor: Factor | None) -> int:

@@ -8,8 +8,12 @@ argument is redistributed once. If ops that only move its elements are read whol
 
 from __future__ import annotations
 
-from .choices import Alternative, Choices, is_stored, reads_of
-from .place_by_cut import take
+from collections.abc import Sequence, Set
+
+from ...dialects.ranges.algebra import Place
+from ..program.program import Node
+from .choices import Choices, is_stored, reads_of
+from .place_by_cut import take_off
 
 
 def gather_at_source(choices: Choices) -> None:
@@ -22,7 +26,11 @@ def gather_at_source(choices: Choices) -> None:
         moved, reads = reads_of(placements, value)
         if not moved or all(axes <= set(placements.wanted(*use).axes) for use, _ in reads) or is_stored(placements, value):
             continue
-        after = {number: Alternative(placements.without(program.nodes[number], axes)) for number in moved}
-        fixed = any(value in placements.pinned for number in after for value in program.nodes[number].results)
-        if not fixed:
-            take(choices, [after])
+        gather_earlier(choices, moved, axes)
+
+
+def gather_earlier(choices: Choices, movers: Sequence[Node], axes: Set[Place]) -> None:
+    """Takes axes off ops that only move a value, if this costs less and no tactic placed a result of theirs."""
+    pinned = choices.placements.pinned
+    if not any(value in pinned for node in movers for value in node.results):
+        take_off(choices, movers, axes)

@@ -12,24 +12,23 @@ The work of other ops stays divided as tactics divide it.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place
 from ...dialects.ranges.factor import fit
+from ..program.in_order import InOrder
 from ..program.independent_parts import parts
-from ..program.program import NO_NODE, Node, NodeId, ValueId
-from .choices import Alternative, Use, Ways, sent_over
-from .deferred_reductions import DeferredReduction, is_sum, makers
+from ..program.program import Node, NodeId, ValueId
+from .choices import Alternative, Moving, Ways, sent_over
+from .deferred_reductions import DeferredReduction, carried_sum, is_sum, makers
 from .free_ops import FreeOps, index_of
 from .place_by_cut import Best, best_of, better
 from .placements import Elsewhere, Instead, OpPlacement, Placements, Unreduced
-from .propagate import ARGUMENTS, Sweep
-from .table import AxisTable, Claim, Table
+from .propagate import Sweep
+from .table import Claim, Table
 
 GROWTH = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """By how many ops a region grows at a time, as long as its first op would move."""
@@ -54,16 +53,6 @@ Key = tuple[NodeId, Place, Claim | None]
 """An op, and what it could do on an axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A value that changes its layout, for some of its uses; without uses, where it is made."""
-
-    value: ValueId
-    source: Layout
-    target: Layout
-    uses: tuple[Use, ...]
-
-
 class Promising(NamedTuple):
     """The indices that are tried for all ops like one, and the ops of the regions of which this was found."""
 
@@ -82,6 +71,11 @@ class Option(NamedTuple):
     along: int | None
     """The index along which an op runs; None: all devices run it."""
     promising: Promising
+
+    @property
+    def keys(self) -> dict[Key, None]:
+        """What each op would do."""
+        return {(number, self.axis, claim): None for number, claim in self.claims.items()}
 
 
 class Step(NamedTuple):
@@ -159,11 +153,11 @@ class _Search:
         """These four hold until something changes next to such a region."""
         self.touched = set[NodeId]()
         """The ops of all regions that were tried for some moves."""
-        self.known_ways: dict[tuple[NodeId, Place, object, Unreduced | None], Alternative | None] = {}
+        self.known_ways: dict[tuple[NodeId, Place, object, Unreduced], Alternative | None] = {}
 
-    def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Mismatch]]:
+    def groups(self, moving: Iterable[ValueId]) -> Iterable[Sequence[Moving]]:
         """The moves of these values, and of those around ops that were moved, as things are now: those of one op together."""
-        groups, nodes = dict[NodeId, list[Mismatch]](), [self.program.nodes[number] for number in self.found]
+        groups, nodes = dict[NodeId, list[Moving]](), [self.program.nodes[number] for number in self.found]
         around = (value for node in nodes for value in (*node.operands, *node.results))
         moves = (each for value in dict.fromkeys((*moving, *around)) for each in self.mismatches(value))
         for each in [*moves, *self.compared()]:
@@ -172,14 +166,13 @@ class _Search:
                 groups.setdefault(first, []).append(each)
         return groups.values()
 
-    def mismatches(self, value: ValueId) -> Iterator[Mismatch]:
-        """The moves of a value as things are now, each with the uses that share it."""
-        uses = dict[tuple[Layout, Layout], list[Use]]()
+    def mismatches(self, value: ValueId) -> Iterable[Moving]:
+        """The moves of a value between two layouts as things are now, as one with the uses of all."""
+        found = dict[tuple[Layout, Layout], list[Moving]]()
         for move in self.choices.moves(value, {}):
             if move.source != move.target:
-                uses.setdefault((move.source, move.target), []).extend(move.uses)
-        for (source, target), each in uses.items():
-            yield Mismatch(value, source, target, tuple(each))
+                found.setdefault((move.source, move.target), []).append(move)
+        return [moves[0]._replace(uses=[use for move in moves for use in move.uses]) for moves in found.values()]
 
     def is_in(self, value: ValueId) -> bool:
         """Whether a value is in a part of the program that is tried."""
@@ -187,7 +180,7 @@ class _Search:
         self.are_all_tried &= found
         return found
 
-    def improve(self, group: Sequence[Mismatch]) -> Step | None:
+    def improve(self, group: Sequence[Moving]) -> Step | None:
         """What could best be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
         self.touched = set[NodeId]()
         kinds = [(each, self.kind(each)) for each in group]
@@ -201,7 +194,7 @@ class _Search:
             self.hopeless.update((kind, self.touched) for _, kind in kinds if kind not in self.hopeless)
         return step
 
-    def kind(self, each: Mismatch) -> object:
+    def kind(self, each: Moving) -> object:
         """What a move has in common with those of other layers: its layouts, and the ops at its ends."""
         program, placed = self.program, self.placements.nodes
         maker, ends = program.maker(each.value), (use for use in each.uses if use[0] < program.end)
@@ -209,7 +202,7 @@ class _Search:
         read = ((program.nodes[number].signature, id(placed[number]), at) for number, at in ends)
         return each.source, each.target, made, *read
 
-    def around(self, each: Mismatch) -> Iterator[Option | None]:
+    def around(self, each: Moving) -> Iterator[Option | None]:
         """What the ops at both ends of a move could do instead, on the axes on which the value changes its layout."""
         axes, is_sum = sent_over(each.source, each.target), bool(each.source.pending)
         makers_ = makers(self.placements, self.carried, each.value) if is_sum else [self.program.maker(each.value)]
@@ -227,15 +220,15 @@ class _Search:
             if here and self.is_in(nodes[number].main):
                 yield number, axis
 
-    def compared(self) -> Iterator[Mismatch]:
+    def compared(self) -> Iterator[Moving]:
         """What is read by ops that merge or select, as if it were gathered along all axes of the op."""
         for node, placed in zip(self.program.nodes, self.placements.nodes, strict=True):
             if placed.merged is not None or placed.selected is not None:
-                lies, axes = self.placements.home(node.operands[0]), self.placements.axes(node)
+                lies, axes = self.placements.homes[node.operands[0]], self.placements.axes(node)
                 left = _without(lies, axes)
-                yield Mismatch(node.operands[0], lies, left, ((node.number, 0),))
+                yield Moving(node.operands[0], lies, left, 1, [(node.number, 0)])
 
-    def options(self, number: NodeId, axis: Place, mismatch: Mismatch | None = None) -> Iterator[Option | None]:
+    def options(self, number: NodeId, axis: Place, mismatch: Moving | None = None) -> Iterator[Option | None]:
         """What an op could do along an axis: run along another index, or on all devices, and the ops around it too.
 
         None for what it would do in a region that was tried from another op.
@@ -259,9 +252,9 @@ class _Search:
                 if not found:
                     promising.indices.pop(index)
                 for claims in found:
-                    if len(claims) > NEAR:
-                        self.covered.update(((each, axis, claim), claims.keys()) for each, claim in claims.items())
                     option = Option(axis, claims, value, index in followed, index, promising)
+                    if len(claims) > NEAR:
+                        self.covered |= dict.fromkeys(option.keys, claims.keys())
                     yield option
                     if index is not None and not self.is_many and (before := self.before(node, axis, claims)):
                         yield option._replace(claims=claims | before)
@@ -323,15 +316,14 @@ class _Search:
         """
         new, ways = list[Option](), list[Ways]()
         for each in options:
-            keys = {(number, each.axis, claim) for number, claim in each.claims.items()}
-            if not keys <= self.tried.keys():
+            if not (keys := each.keys.keys()) <= self.tried.keys():
                 new.append(each)
                 ways.append(self.ways(each.axis, each.claims))
                 ops = {*each.claims, *ways[-1]}
-                self.tried.update((key, ops) for key in keys)
+                self.tried |= dict.fromkeys(keys, ops)
         best = best_of(self.choices, ways, lambda option, moved: self.departs(new[option].axis, moved.keys()))
         if best is not None and best.pays:
-            self.paying.update((number, each.axis, claim) for each in new for number, claim in each.claims.items())
+            self.paying.update(*(each.keys for each in new))
             return Step(new[best.option], best)
         if best is not None:
             # An op that would only carry a sum has nothing to say.
@@ -415,12 +407,10 @@ class _Search:
             return _Whole(node, axis, self)
         if (claim := self.ops.claim(node, axis, index)) is None:
             return None
-        table, program = self.table.copy(), self.program
-        table.blocked, table.conflicts, table.reconciled = {}, {}, {}
-        table.axes[axis] = AxisTable(table.axes[axis].whole, [None] * len(program.nodes), [None] * len(program.types))
-        table.axes[axis].nodes[node.number] = claim
-        for twin in twins:
-            table.axes[axis].nodes[twin.number] = self.ops.claim(twin, axis, index)
+        table = replace(self.table, axes={**self.table.axes}, blocked={}, conflicts={}, reconciled={}, too_wide={})
+        nodes = table.blank(axis).nodes
+        for each in (node, *twins):
+            nodes[each.number] = self.ops.claim(each, axis, index)
         return _Around(table, axis, claim.tactic, self, [node, *twins])
 
     def twins(self, node: Node, axis: Place, index: int) -> list[Node]:
@@ -435,15 +425,12 @@ class _Search:
 
     def ways(self, axis: Place, claims: Claims) -> dict[NodeId, Alternative]:
         """The placements of ops under these claims, and of the ops downstream in which their sums may wait, or waited."""
-        found, ahead, last = dict[NodeId, Alternative](), sorted(claims), NO_NODE
-        while ahead:
-            node = self.program.nodes[number := heapq.heappop(ahead)]
-            if number == last:
-                continue
-            last = number
+        found, ahead = dict[NodeId, Alternative](), InOrder(claims)
+        for number in ahead:
+            node = self.program.nodes[number]
             claim, is_asked = claims.get(number), number in claims
-            waits = self.carrying(node, axis, found, is_asked) if claim is None else None
-            moves = is_asked or waits is not None or self.carries(number, axis)
+            waits = self.carrying(node, axis, found, is_asked) if claim is None else ()
+            moves = is_asked or waits or self.carries(number, axis)
             way = self.way(node, axis, claim, waits) if moves else None
             if way is None:
                 continue
@@ -451,33 +438,24 @@ class _Search:
             for user in {user for user, _ in self.program.uses[node.main]}:
                 # What carried the op's sum carries another one now, or none.
                 if way.pend or (user > number and user in self.carried):
-                    heapq.heappush(ahead, user)
+                    ahead.add(user)
         return found
 
     def carries(self, number: NodeId, axis: Place) -> bool:
         """Whether an op carries a sum over an axis now. What a loop carries stays a sum."""
-        carry = None if self.program.nodes[number].is_border else self.carried.get(number)
-        return carry is not None and any(each.axis == axis for each in carry.pend)
+        is_border = self.program.nodes[number].is_border
+        return not is_border and any(each.axis == axis for each in carried_sum(self.carried, number))
 
-    def way(self, node: Node, axis: Place, claim: Claim | None, waits: Unreduced | None) -> Alternative | None:
+    def way(self, node: Node, axis: Place, claim: Claim | None, waits: Unreduced) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
         key = node.number, axis, claim and claim[:2], waits
         if key not in self.known_ways:
             placed = self.ops.under(node, axis, claim)
-            self.known_ways[key] = None if placed is None else self.alternative(placed, waits)
+            self.known_ways[key] = None if placed is None else _alternative(placed, waits)
         return self.known_ways[key]
 
-    def alternative(self, placed: OpPlacement, waits: Unreduced | None) -> Alternative | None:
-        """The placement with the sum that the op then makes or carries; None if it makes more than a sum."""
-        if not _is_plain(placed.pending):
-            return None
-        if waits is None:
-            return Alternative.of(placed)
-        made = placed.with_sum(waits)
-        return None if made is None else Alternative(placed, made, waits)
-
-    def carrying(self, node: Node, axis: Place, found: Mapping[NodeId, Alternative], is_asked: bool) -> Unreduced | None:
-        """The sum that an op could carry, if its operands' ops are placed as in `found`; None if it could not.
+    def carrying(self, node: Node, axis: Place, found: Mapping[NodeId, Alternative], is_asked: bool) -> Unreduced:
+        """The sum that an op could carry, if its operands' ops are placed as in `found`; () if it could not.
 
         An op that is asked to move could also carry a sum that another op makes as it is now.
         """
@@ -489,10 +467,10 @@ class _Search:
         axes = {each.axis for each in pend}
         same = axis in axes and is_sum(pend) and all(each == pend for each in sums.values())
         alone = not (axes - {axis}) & self.placements.axes(node)
-        return pend if same and alone and self.ops.may_wait(node.number, frozenset(sums)) else None
+        return pend if same and alone and self.ops.may_wait(node.number, frozenset(sums)) else ()
 
 
-def _followed(node: Node, axis: Place, mismatch: Mismatch) -> set[int]:
+def _followed(node: Node, axis: Place, mismatch: Moving) -> set[int]:
     """The indices of an op that run along the dims on which a value that changes its layout lies or is wanted."""
     dims = {dim for dim, factor in (*mismatch.source.factors, *mismatch.target.factors) if factor.axis == axis}
     found = (index_of(at, dim) for value, at in node.ends if value == mismatch.value for dim in dims)
@@ -506,9 +484,12 @@ def _without(layout: Layout, axes: Set[Place]) -> Layout:
     return Layout.of(shape, [each for each in kept if each[0] in fits])
 
 
-def _is_plain(pending: tuple[Unreduced, ...]) -> bool:
-    """Whether an op leaves nothing pending, or only a sum in its only result."""
-    return not any(pending) or (len(pending) == 1 and not any(each.scans or each.is_gathered for each in pending[0]))
+def _alternative(placed: OpPlacement, waits: Unreduced) -> Alternative | None:
+    """The placement with the sum that the op then makes, and the one that it carries; None if it makes more than a sum."""
+    if len(placed.pending) > 1:
+        return None if any(placed.pending) else Alternative(placed)
+    made = placed.with_sum(waits)
+    return None if made is None else Alternative(placed, made, waits)
 
 
 class _Whole:
@@ -550,8 +531,10 @@ class _Around(Sweep):
     """
 
     def __init__(self, table: Table, axis: Place, tactic: int, search: _Search, nodes: Iterable[Node]) -> None:
-        super().__init__(table, axis, tactic, False, False)
+        super().__init__(table, axis, tactic)
         self.search, self.most = search, -1
+        # So that what is found lies on both sides of the first op.
+        self.most_at_once = 1
         self.found: Claims = {}
         self.waiting = dict[NodeId, Node]()
         for node in nodes:
@@ -564,10 +547,6 @@ class _Around(Sweep):
             self.onward(node)
         self.run([])
 
-    def popped(self, kind: int) -> Iterator[int]:
-        """One entry of each pass in turn, so that what is found lies on both sides of the first op."""
-        return islice(super().popped(kind), 1 if kind <= ARGUMENTS else None)
-
     def visit(self, node: Node) -> None:
         if self.search.ops.may_move(node, self.axis):
             super().visit(node)
@@ -578,8 +557,7 @@ class _Around(Sweep):
             (claim,) = wants
             if (claim.at, claim.factor) in self.search.placements.homes[value].factors:
                 self.claims.values[value] = claim
-                for number, _ in self.program.uses[value]:
-                    self.mark_ahead(number)
+                self.pass_on(value)
 
     def decided(self, node: Node) -> None:
         claim, own = self.claims.nodes[node.number], self.search.table.axes[self.axis].nodes[node.number]

@@ -8,26 +8,20 @@ A merge leaves its results in blocks. Where they are wanted whole, gathering the
 from __future__ import annotations
 
 from ..program.program import Node, ValueId
-from .choices import Alternative, Choices
-from .place_by_cut import taken
-from .placements import OpPlacement, Placements
+from .choices import Choices
+from .place_by_cut import take_off
+from .placements import Placements
 
 
 def sort_gathered(choices: Choices) -> None:
     """Unplaces the ops for which merging would cost more, and operand-free ops that only they read."""
     placements = choices.placements
-    nodes = placements.program.nodes
-    for node in [node for node, placed in zip(nodes, placements.nodes, strict=True) if placed.merged is not None]:
+    for node, placed in zip(placements.program.nodes, placements.nodes, strict=True):
+        if (merged := placed.merged) is None:
+            continue
         makers = (placements.program.made_by(value) for value in node.operands if _is_free(placements, value, node))
-        after = {each.number: Alternative(_without(placements, each, node)) for each in (*makers, node)}
-        if taken(choices, after):
+        if take_off(choices, (*makers, node), {*merged.axes}):
             choices.sorts_gathered.append(node.number)
-
-
-def _without(placements: Placements, node: Node, merging: Node) -> OpPlacement:
-    """The op's placement without the axes over which `merging` merges."""
-    merged = placements.nodes[merging.number].merged
-    return placements.without(node, set() if merged is None else {*merged.axes})
 
 
 def _is_free(placements: Placements, value: ValueId, node: Node) -> bool:

@@ -6,7 +6,7 @@ the number of the tactic that made it, so that a plan can report which tactic de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
@@ -180,22 +180,24 @@ class Table:
 
     def in_space(self) -> Table:
         """The placements on axes alone, without those on loops."""
+        return self.without([axis for axis in self.axes if isinstance(axis, Loop)])
 
-        axes = {axis: claims for axis, claims in self.axes.items() if not isinstance(axis, Loop)}
-        left = replace(self, axes=axes, closed=dict(self.closed), too_wide={})
-        left.blocked = {key: each for key, each in self.blocked.items() if not isinstance(each.axis, Loop)}
-        left.conflicts, left.reconciled = (
-            {key: each for key, each in found.items() if not isinstance(each.axis, Loop)}
-            for found in (self.conflicts, self.reconciled)
+    def without(self, axes: Container[Place]) -> Table:
+        """The placements on all axes but these."""
+        return replace(
+            self,
+            axes={axis: claims for axis, claims in self.axes.items() if axis not in axes},
+            blocked={key: each for key, each in self.blocked.items() if each.axis not in axes},
+            conflicts={key: each for key, each in self.conflicts.items() if each.axis not in axes},
+            closed=dict(self.closed),
+            reconciled={key: each for key, each in self.reconciled.items() if each.axis not in axes},
+            too_wide={},
         )
-        return left
 
     def refined(self, split: Mapping[Place, Sequence[Place]]) -> Table:
         """The same placements with sub-axes instead of the axes in `split`; what was blocked along those is dropped."""
-        made, minors = (
-            replace(self, axes={}, blocked={}, conflicts={}, closed=dict(self.closed), reconciled={}, too_wide={}),
-            dict[Place, int](),
-        )
+        made, minors = self.without(split), dict[Place, int]()
+        made.axes, made.reconciled = {}, {}
         for axis, table in self.axes.items():
             minor = axis.size
             for part in split.get(axis, (axis,)):
@@ -204,12 +206,10 @@ class Table:
                     made.axes[part] = table
                 elif part.size > 1:
                     made.axes[part] = table.part(Factor(part, 0), minor)
-        made.blocked |= {key: each for key, each in self.blocked.items() if each.axis not in split}
         for (node, value, axis), each in self.reconciled.items():
             for part in (part for part in split.get(axis, (axis,)) if part in made.axes):
                 claims = tuple((claim if part is axis else of_part(claim, part, minors[part]), at) for claim, at in each.claims)
                 made.reconciled[node, value, part] = replace(each, axis=part, claims=claims)
-        made.conflicts |= {key: each for key, each in self.conflicts.items() if each.axis not in split}
         return made
 
     def ways_across(self, stop: BlockedOp) -> tuple[int, ...]:
@@ -238,14 +238,17 @@ class Table:
                 return ()
         return sizes
 
+    def blank(self, axis: Place) -> AxisTable:
+        """A new table of the axis, without claims."""
+        none = AxisTable(Factor(axis, 0), [None] * len(self.program.nodes), [None] * len(self.program.types))
+        self.axes[axis] = none
+        return none
+
     def touch(self, axis: Place) -> AxisTable:
         """The axis's table, as this table's own copy."""
         old = self.axes.get(axis)
         if old is None:
-            program = self.program
-            none = AxisTable(Factor(axis, 0), [None] * len(program.nodes), [None] * len(program.types))
-            self.axes[axis] = none
-            return none
+            return self.blank(axis)
         new = self.axes[axis] = old.copy()
         return new
 
@@ -257,12 +260,16 @@ class Table:
         table = self.axes.get(axis)
         return None if table is None else claim_of(self.program, table, value)
 
+    def stops(self, axis: Place) -> set[NodeId]:
+        """The ops at which claims on an axis stop, or are in conflict."""
+        return {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
+
     def is_stopped(self, value: ValueId, axis: Place) -> bool:
         """Whether the value lies whole on an axis because claims ended at an op that it is computed from.
 
         They stop there, are in conflict, or another claim makes the op a fold.
         """
-        stops = {key[0] for key in (*self.blocked, *self.conflicts) if key[2] == axis}
+        stops = self.stops(axis)
         makers = self.program.upstream([value], lambda node: all(self.claim(made, axis) is None for made in node.results))
         return any(node.number in stops or self.is_outvoted(node, axis) for node in makers)
 
@@ -286,13 +293,12 @@ class Table:
     def on_dim(self, value: ValueId, dim: int, but: Place | None = None) -> list[Factor]:
         """The factors of a dim of a value, on all axes but one."""
         claims = (self.claim(value, axis) for axis in self.axes if axis != but)
-        return settled(self.program.shape(value)[dim], [c.factor for c in claims if c is not None and c.at == dim])
+        return _factors(claims, dim, self.program.shape(value)[dim])
 
     def on_index(self, node: Node, index: int, but: Place | None = None) -> list[Factor]:
         """The factors of an index of an op, on all axes but one."""
         claims = (table.nodes[node.number] for axis, table in self.axes.items() if axis != but)
-        extent = node.signature.indices[index].extent
-        return settled(extent, [c.factor for c in claims if c is not None and c.at == index])
+        return _factors(claims, index, node.signature.indices[index].extent)
 
     def fits_value(self, value: ValueId, dim: int, factor: Factor) -> bool:
         """Whether a factor fits into the dim beside the factors already there."""
@@ -337,21 +343,15 @@ class Table:
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index's factor too."""
-        for table in self.axes.values():
-            for value in node.results:
-                if table.values[value] is not None and not self.has_room(node, value, index, factor):
-                    return False
+        for value, at in zip(node.results, node.signature.result_at, strict=True):
+            placed = [axis for axis, table in self.axes.items() if table.values[value] is not None] if index in at else ()
+            if placed and factor.axis not in placed and not self.fits_value(value, at[index].dim, at[index].outward(factor)):
+                return False
         return True
 
-    def has_room(self, node: Node, value: ValueId, index: int, factor: Factor) -> bool:
-        """Whether a result has room for the index's factor; true if it has a claim of its own on this axis."""
-        position = node.signature.result_at[node.results.index(value)].get(index)
-        own = self.axes.get(factor.axis)
-        return (
-            position is None
-            or (own is not None and own.values[value] is not None)
-            or self.fits_value(value, position.dim, position.outward(factor))
-        )
+
+def _factors(claims: Iterable[Claim | None], at: int, extent: int) -> list[Factor]:
+    return settled(extent, [claim.factor for claim in claims if claim is not None and claim.at == at])
 
 
 def misfit(signature: Signature, index: int, factors: Iterable[Factor]) -> str | None:

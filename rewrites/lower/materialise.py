@@ -22,6 +22,7 @@ from ...dialects.module_op import Module
 from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move
+from ..decide.deferred_reductions import carried_sum, kept
 from ..decide.placements import Unreduced, boundary
 from ..decide.walk import Walk
 from ..program.program import Control, Node, ValueId
@@ -145,8 +146,8 @@ class Writer(Walk[Global]):
 
     def wanted(self, node: Node, position: int) -> ArrayType:
         """The type to which an op slices an operand: the layout that its placement wants, with pending sums that it carries."""
-        value, carry = node.operands[position], self.decisions.carried.get(node.number)
-        pend = () if carry is None else carry.keeps(self.placements.sources.get(value, ()))
+        value = node.operands[position]
+        pend = kept(self.placements.sources.get(value, ()), carried_sum(self.decisions.carried, node.number))
         return self.type_at(value, self.placements.nodes[node.number].wanted[position], self.pending(value, pend))
 
     def moves(self, moves: Sequence[Move], starts: Globals) -> Globals:

@@ -13,12 +13,10 @@ from collections.abc import Iterable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.plan import Carried, Home, HomeAttr, MoveAttr, Moved, OpPlace, PlaceAttr, ReadAttr, Reading, SumAttr
-from ...dialects.ranges.algebra import nesting
 from ..decide.causes import causes_of, is_own
 from ..decide.decide import Decisions, Move, moved_so, starter
 from ..decide.deferred_reductions import DeferredReduction
@@ -76,7 +74,7 @@ def _note_moves(decisions: Decisions, notes: Notes) -> None:
         text = Moved(
             number,
             end,
-            move.source.with_pending(move.pending),
+            move.source,
             move.target,
             path_text(move.path),
             is_spare,
@@ -156,16 +154,14 @@ class _Moves:
         use = None if is_home else self.ends.use(holder, text.end)
         value = self.ends.value(holder, text.end)
         region = self.program.region[value] if use is None else self.program.use_region(*use)
-        source, pending = text.source.with_pending(()), text.source.pending
         self.check_ends(holder, text, value)
-        width = itemsize(self.program.types[value].dtype)
+        width = self.placements.width(value)
         node = self.program.maker(value) if use is None or use[0] == self.program.end else self.program.nodes[use[0]]
         try:
             way = read_path(text.path, text.source, text.target, width, self.mesh)
         except Error as error:
             raise refused(node, error.title, *error.helps) from None
-        move = Move(value, source, (), text.target, way, None, not text.is_alone, region, self.program.trips(region))
-        move.pending = tuple(sorted(pending, key=lambda each: nesting(each.axis)))
+        move = Move(value, text.source, text.target, way, None, not text.is_alone, region, self.program.trips(region))
         move.is_said = way is not path(text.source, text.target, width)
         if text.waits and use is not None:
             move.anchor = starter(self.placements, use[0])

@@ -76,7 +76,7 @@ def moved_again(module: ModuleOp) -> ModuleOp:
     """Finds the moves for where ops run and which sums they carry; the moves of the text are left out."""
     program, texts = _opened(module)
     placements, carried = read_placements(program, texts)
-    return with_decisions(moved(placements, carried, []), mesh_of(module), tactics_of_text(module))
+    return with_decisions(moved(Decisions(placements, carried, [], [], {}, {})), mesh_of(module), tactics_of_text(module))
 
 
 def decisions_of(module: ModuleOp) -> Decisions:

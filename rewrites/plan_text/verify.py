@@ -13,7 +13,7 @@ from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop
 from ...dialects.ranges.factor import Factor
 from ..decide.decide import SELECTED, Decisions, Move, mismatches
-from ..decide.deferred_reductions import DeferredReduction, is_linear, is_sum
+from ..decide.deferred_reductions import DeferredReduction, is_linear, is_sum, kept
 from ..decide.placements import Placements
 from ..decide.table import misfit
 from ..program.program import Node, NodeId
@@ -83,7 +83,7 @@ def _check_sum(placements: Placements, node: Node, carry: DeferredReduction) -> 
         missing = {each.axis for each in carry.pend if each not in own}
         counts = at in positions or at in once
         in_time = all(isinstance(each.axis, Loop) for each in own)
-        if (not in_time and not carry.keeps(own)) or (counts and missing != {*once.get(at, ())}):
+        if (not in_time and not kept(own, carry.pend)) or (counts and missing != {*once.get(at, ())}):
             title = f"`{node.op_name}` cannot carry {said}: operand {at} is {placements.with_sums(value)}"
             rule = "each operand is pending over all axes of the sum, or counts `once` along those that it lacks"
             raise refused(node, title, f"{rule}; it may be pending over more axes, and resolves over these before")
@@ -104,10 +104,10 @@ def _sum(carry: DeferredReduction) -> str:
 def _check_homes(decisions: Decisions) -> None:
     """Whether the values that are moved where they are made are those that must be, each into its own layout."""
     placements, program = decisions.placements, decisions.placements.program
-    needed = {value: (source.with_pending(pend), placements.homes[value]) for value, source, pend in placements.unsettled()}
+    needed = {value: (source, placements.homes[value]) for value, source in placements.unsettled()}
     for value, (source, home) in needed.items():
         move = decisions.homes.get(value)
-        if move is None or move.target != home or move.source.with_pending(move.pending) != source:
+        if move is None or move.target != home or move.source != source:
             title = f"a value is made as {source}, but no move brings it to its own layout {home}"
             raise refused(program.maker(value), title, _write("result 0", program.types[value].dtype, source, home))
     for value, move in decisions.homes.items():
@@ -128,7 +128,6 @@ def _check_uses(decisions: Decisions) -> None:
     wanted = {(number, at): (value, layout) for (value, _), uses in needed.items() for number, at, layout in uses}
     for (number, at), (value, layout) in wanted.items():
         move, lies = decisions.at_use.get((number, at)), placements.lies(number, at, value)
-        lies = lies.with_pending(placements.sources.get(value, ()))
         if move is None:
             title = (
                 f"{_reader(program.nodes, number)} reads operand {at} as {layout}, but the value is {lies} and does not move"
@@ -164,9 +163,8 @@ def _check_source(decisions: Decisions, move: Move) -> None:
         start = before.target
     else:
         starting = uses or [use for each in decisions.moves if each.before is move for use in each.uses]
-        lies = placements.lies(*starting[0], move.value) if starting else placements.homes[move.value]
-        start = lies.with_pending(placements.sources.get(move.value, ()))
-    if move.source.with_pending(move.pending) != start:
-        title = f"a move starts at {move.source.with_pending(move.pending)}, but the value is {start} there"
+        start = placements.lies(*starting[0], move.value) if starting else placements.with_sums(move.value)
+    if move.source != start:
+        title = f"a move starts at {move.source}, but the value is {start} there"
         node = next((_node(placements.program.nodes, number) for number, _ in uses), None)
         raise refused(node, title, _write("operand ...", placements.program.types[move.value].dtype, start, move.target))

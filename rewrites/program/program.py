@@ -165,6 +165,14 @@ class Node:
         return bool(self.reads)
 
     @property
+    def is_free(self) -> bool:
+        """Whether claims alone decide where the op runs: it has a result, no axes of its own, and is not run on one device.
+
+        A border without results reads what all devices need: a predicate, or the number of a branch.
+        """
+        return bool(self.results) and not (self.signature.own or self.signature.once)
+
+    @property
     def passes_on(self) -> bool:
         """Whether the op only moves or casts one value, or lets it enter a region."""
         is_move = self.op_name == "enter" if self.is_border else self.signature.instance.moves

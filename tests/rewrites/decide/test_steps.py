@@ -38,7 +38,9 @@ def test_what_steps_are_said_to_cost_is_what_decisions_cost(kind: Kind, monkeypa
         # Before the decisions fix where results lie.
         numbers = [node.number for node in found.placements.program.nodes]
         said = Choices(found.placements, found.carried).price(numbers, {})
-        prices.append((said, decide.moved(found.placements.copy(), dict(found.carried), []).price))
+        prices.append(
+            (said, decide.moved(decide.Decisions(found.placements.copy(), dict(found.carried), [], [], {}, {})).price)
+        )
         return found
 
     monkeypatch.setattr(decide, "relocated", compared)
