@@ -62,7 +62,8 @@ class Run:
 
     ops: list[Operation] = field(default_factory=list[Operation])
     ins: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
-    constants: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
+    constants: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
+    """The constants that it reads or returns -> whether each is its own."""
     readers: list[Operation] = field(default_factory=list[Operation])
     """The ops that read operands or constants."""
     outs: dict[Typed, None] = field(default_factory=dict[Typed, None])
@@ -75,16 +76,15 @@ class Run:
         """The body of the kernel's function. It takes the ops from where they are."""
         block, own = Block(arg_types=[value.type for value in self.ins]), dict[tuple[Attribute, Attribute], Operation]()
         values = dict[SSAValue, SSAValue](zip(self.ins, block.args, strict=True))
-        for value in self.constants:
+        for op in self.ops:
+            op.detach()
+        for value, is_own in self.constants.items():
             op = cast(ConstantOp, value.owner)
             if (key := (op.params, value.type)) not in own:
-                own[key] = again(op, (), op.result_types)
+                own[key] = op if is_own else again(op, (), op.result_types)
             values[value] = own[key].results[0]
         block.add_ops(own.values())
-        for op in self.ops:
-            if type(op) is not ConstantOp:
-                op.detach()
-                block.add_op(op)
+        block.add_ops(op for op in self.ops if type(op) is not ConstantOp)
         for op in self.readers:
             rewire(op, values)
         block.add_op(returned([values.get(value, value) for value, _ in outs]))
@@ -175,7 +175,7 @@ class Runs:
         """Records that a run reads a value. Returns whether another value stands for it in the kernel."""
         is_own = self.maker.get(value) == at
         if type(value.owner) is ConstantOp and (is_own or self.types.get(value, value.type) is value.type):
-            run.constants[value] = None
+            run.constants[value] = is_own
             return True
         if not is_own and value not in run.ins:
             run.ins[value] = None

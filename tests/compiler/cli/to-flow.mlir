@@ -30,16 +30,16 @@ builtin.module attributes {array.mesh = "data=4"} {
 
 // CHECK:      flow.graph @main(%0: !array.array<f32[data*2, 8]>, %1: !array.array<f32[data*2]>, %2: !array.array<f32[data*2]>) -> !array.array<f32[data*2, 8]> {
 // CHECK-NEXT:   %3 = flow.redistribute %1 : f32[data*2] -> f32[8]
-// CHECK-NEXT:   %4 = flow.kernel @main_0(%0, %3) : f32[data*2, 8], f32[8] -> f32[data*2, 8]
+// CHECK-NEXT:   %4 = flow.kernel @main_0(%3, %0) : f32[8], f32[data*2, 8] -> f32[data*2, 8]
 // CHECK-NEXT:   %5, %6 = flow.barrier %2, %4 : f32[data*2], f32[data*2, 8] -> f32[data*2], f32[data*2, 8]
 // CHECK-NEXT:   %7 = flow.redistribute %5 : f32[data*2] -> f32[8]
-// CHECK-NEXT:   %8 = flow.kernel @main_0(%4, %7) : f32[data*2, 8], f32[8] -> f32[data*2, 8]
+// CHECK-NEXT:   %8 = flow.kernel @main_0(%7, %4) : f32[8], f32[data*2, 8] -> f32[data*2, 8]
 // CHECK-NEXT:   flow.return %8 : f32[data*2, 8]
 // CHECK-NEXT: }
-// CHECK-NEXT: func.func @main_0(%0: !array.array<f32[2, 8]>, %1: !array.array<f32[8]>) -> !array.array<f32[2, 8]> {
+// CHECK-NEXT: func.func @main_0(%0: !array.array<f32[8]>, %1: !array.array<f32[2, 8]>) -> !array.array<f32[2, 8]> {
 // CHECK-NEXT:   %2 = lax.constant {value = 0.5} : f32[]
-// CHECK-NEXT:   %3 = lax.broadcast_in_dim %1 {broadcast_dimensions = (1,)} : f32[8] -> f32[2, 8]
-// CHECK-NEXT:   %4 = lax.mul %0, %3 : f32[2, 8], f32[2, 8] -> f32[2, 8]
+// CHECK-NEXT:   %3 = lax.broadcast_in_dim %0 {broadcast_dimensions = (1,)} : f32[8] -> f32[2, 8]
+// CHECK-NEXT:   %4 = lax.mul %1, %3 : f32[2, 8], f32[2, 8] -> f32[2, 8]
 // CHECK-NEXT:   %5 = lax.mul %4, %2 : f32[2, 8], f32[] -> f32[2, 8]
 // CHECK-NEXT:   func.return %5 : !array.array<f32[2, 8]>
 // CHECK-NEXT: }

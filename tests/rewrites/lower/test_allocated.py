@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from partita.compiler.api.plan import Plan
 from partita.dialects.op_text import ArrayOp
+from partita.rewrites.lower.runs import ChangeOp
 
 FORMS: dict[str, Callable[[Plan[Any]], ModuleOp]] = {
     "device-local code": Plan.spmd,
@@ -28,4 +29,5 @@ def test_lowering_makes_the_ops_of_its_result_and_no_others(form: str, monkeypat
 
     monkeypatch.setattr(ArrayOp, "__init__", noted)
     module = FORMS[form](plan)
-    assert set(made) == {op for op in module.walk() if isinstance(op, ArrayOp)}
+    # A change of layout stands in the program of a device until the graph is cut there.
+    assert {op for op in made if not isinstance(op, ChangeOp)} == {op for op in module.walk() if isinstance(op, ArrayOp)}
