@@ -148,8 +148,9 @@ class Choices:
     def want(self, value: ValueId, use: Use, apart: bool) -> Want:
         if use[0] == self.program.end:
             return Want(None, -1, 1)
-        pend = kept(self.placements.sources.get(value, ()), carried_sum(self.carried, use[0]))
-        layout = self.placements.wanted(*use).with_pending(pend)
+        layout = self.placements.wanted(*use)
+        if pend := self.placements.sources.get(value):
+            layout = layout.with_pending(kept(pend, carried_sum(self.carried, use[0])))
         trips = self.program.likely_trips(self.program.use_region(*use))
         return Want(layout, use_group(self.placements, value, use, apart), trips)
 

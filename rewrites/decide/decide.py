@@ -262,9 +262,10 @@ def mismatches(
     for node, placed in zip(program.nodes, placements.nodes, strict=True):
         if not node.reads and tuple(map(whole.__getitem__, node.operands)) == placed.wanted:
             continue
-        own = carried_sum(carried, node.number)
         for position, (value, wanted) in enumerate(zip(node.operands, placed.wanted, strict=True)):
-            wanted = wanted.with_pending(kept(sources.get(value, ()), own))
+            if not node.reads and wanted is whole[value]:
+                continue
+            wanted = wanted.with_pending(kept(sources.get(value, ()), carried_sum(carried, node.number)))
             if wanted != placements.lies(node.number, position, value):
                 key = value, program.use_region(node.number, position)
                 found.setdefault(key, []).append((node.number, position, wanted))

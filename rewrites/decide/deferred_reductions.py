@@ -161,7 +161,8 @@ class _Reach:
         """Visits the users of these values and of all that become pending; returns whether no op lost the sum it carried."""
         holds = True
         ahead = InOrder(number for value in values for number, _ in self.program.uses[value])
-        for node in map(self.program.nodes.__getitem__, ahead):
+        for number in ahead:
+            node = self.program.nodes[number]
             if node.op_name == "carry":
                 # What it is within the loop is assumed.
                 continue
@@ -171,8 +172,8 @@ class _Reach:
                 holds = holds and node.number not in self.carriers
                 if not self.hangs(node):
                     continue
-            for number in (number for value in node.results for number, _ in self.program.uses[value]):
-                ahead.add(number)
+            for value in node.results:
+                ahead.update([number for number, _ in self.program.uses[value]])
         return holds
 
     def carry(self, node: Node, carry: DeferredReduction) -> None:
@@ -300,9 +301,10 @@ class _Reach:
         if (given or len(positions) > 1) and not all(self.is_part(node.operands[at], pend, given) for at in positions):
             self.stopped.append(node.number)
             return None
-        once = self.once(node) - positions - program.zeros(node)
+        zeros = program.zeros(node)
+        once = self.once(node) - positions - zeros
         hanging = node.positions(self.hanging) if self.hanging else NO_NUMBERS
-        if not is_linear(program, node, positions | once) and not is_linear(program, node, positions, hanging):
+        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
             self.stopped.append(node.number)
             return None
         if not self.placements.keeps(node, pend):
@@ -310,7 +312,7 @@ class _Reach:
         placed = self.placements.reduced(node, pend)
         if not self.undisturbed(node, positions, placed, pend) or (placed.pending[0] and not self.grows(node, placed, pend)):
             return None
-        if hanging and (node.op_name == "carry" or not is_linear(program, node, positions)):
+        if hanging and (node.op_name == "carry" or not self.linear(node, positions, zeros)):
             self.demand([node.operands[at] for at in sorted(hanging)], pend)
         if given is None and not once:
             return DeferredReduction(pend)
@@ -335,6 +337,10 @@ class _Reach:
         """Whether a pending operand is the sum that an op carries, or may be a part of it."""
         own = self.pending[value]
         return own == pend or (given is not None and all(each in pend or isinstance(each.axis, Loop) for each in own))
+
+    def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
+        field = divides(self.program.types[node.operands[min(sums)]].dtype)
+        return linear_in(node.signature.definition, sums, zeros, field)
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
         """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""

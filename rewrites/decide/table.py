@@ -343,10 +343,12 @@ class Table:
 
     def fits_results(self, node: Node, index: int, factor: Factor) -> bool:
         """Whether a result that a tactic placed by itself, on other axes, has room for the index's factor too."""
-        for value, at in zip(node.results, node.signature.result_at, strict=True):
-            placed = [axis for axis, table in self.axes.items() if table.values[value] is not None] if index in at else ()
-            if placed and factor.axis not in placed and not self.fits_value(value, at[index].dim, at[index].outward(factor)):
-                return False
+        for table in self.axes.values():
+            for position, value in enumerate(node.results):
+                if table.values[value] is not None and (at := node.signature.result_at[position].get(index)) is not None:
+                    own = self.axes.get(factor.axis)
+                    if (own is None or own.values[value] is None) and not self.fits_value(value, at.dim, at.outward(factor)):
+                        return False
         return True
 
 

@@ -18,8 +18,7 @@ class InOrder(Generic[T]):
     def __init__(self, items: Iterable[T] = ()) -> None:
         self.waiting = set[T]()
         self.heap = list[T]()
-        for item in items:
-            self.add(item)
+        self.update(items)
 
     def add(self, item: T) -> None:
         """Lists an item, if it is not listed already."""
@@ -27,10 +26,19 @@ class InOrder(Generic[T]):
             self.waiting.add(item)
             heapq.heappush(self.heap, item)
 
+    def update(self, items: Iterable[T]) -> None:
+        """Lists all of these."""
+        heap, waiting, push = self.heap, self.waiting, heapq.heappush
+        for item in items:
+            if item not in waiting:
+                waiting.add(item)
+                push(heap, item)
+
     def __iter__(self) -> Iterator[T]:
-        while self.heap:
-            item = heapq.heappop(self.heap)
-            self.waiting.discard(item)
+        heap, waiting, pop = self.heap, self.waiting, heapq.heappop
+        while heap:
+            item = pop(heap)
+            waiting.discard(item)
             yield item
 
     def __bool__(self) -> bool:
