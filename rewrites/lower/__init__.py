@@ -18,6 +18,7 @@
       loop_schedule         in which loop an op runs
       rescaled_sums         sums that wait for no other fold, though their terms are scaled by what it gives
       trip_ops              what is over a loop, in one of its trips
+      trip_regions          how the number of a trip enters the regions of ops
     to_flow                 constructors of graphs of kernels
       runs                  device-local code, cut at changes of layout
 

@@ -23,21 +23,19 @@ from typing import NamedTuple, cast
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import spmd
-from ...dialects.array import Barrier, Coordinate
-from ...dialects.lax import OPS, CondOp, RegionOp, ScanOp, WhileOp, YieldOp
+from ...dialects.array import Coordinate
+from ...dialects.lax import CondOp, RegionOp, ScanOp, WhileOp, YieldOp
 from ...dialects.params import ParamsAttr
 from ...dialects.ranges.algebra import Loop, Place, in_time, nesting
 from ...dialects.types import ArrayType
-from ..emit import Appending, Emitter, again, type_at
+from ..emit import Appending, Emitter, type_at
 from .loop_schedule import Carried, Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
 from .rescaled_sums import Relative, Rescaled, Unscaled, waiting_for_none
 from .trip_ops import LAST, accumulated, arranged, begin_fold, direction, in_trip, permuted, scanned
+from .trip_regions import copied, is_barrier, places_of, with_number
 
 LESS = 20
 """Sums do not wait for other folds where that leaves less than 19 parts of 20 to do."""
-
-BARRIERS = (Barrier, OPS["optimization_barrier"])
-"""Ops each of whose results is one operand: of these some may be in trips, and others the same in all."""
 
 
 def run_in_time(block: Block, crossings: list[Crossing]) -> tuple[Block, Mapping[SSAValue, SSAValue]]:
@@ -56,24 +54,10 @@ def run_in_time(block: Block, crossings: list[Crossing]) -> tuple[Block, Mapping
 def _named(block: Block) -> Iterator[tuple[Place, ...]]:
     """The places that ops of a block name. Most ops name none: each is one look at its class."""
     for op in block.ops:
-        if places := _places(op):
+        if places := places_of(op):
             yield places
         for region in op.regions:
             yield from _named(region.block)
-
-
-def _places(op: Operation) -> tuple[Place, ...]:
-    return cast("spmd.Collective | Coordinate", op).axes if _names_places(type(op)) else ()
-
-
-@cache
-def _names_places(kind: type[Operation]) -> bool:
-    return issubclass(kind, spmd.Collective | Coordinate)
-
-
-@cache
-def _is_barrier(kind: type[Operation]) -> bool:
-    return issubclass(kind, BARRIERS)
 
 
 @cache
@@ -104,7 +88,7 @@ class Cut:
         for op in ops:
             self.read(op)
         if block.parent is not None:
-            self.go_on()
+            self.not_last()
         self.returns = [self.value(each) for each in end.operands]
 
     # --- what runs where ---------------------------------------------------------------------------------------------
@@ -112,8 +96,8 @@ class Cut:
     def value(self, operand: SSAValue) -> Value:
         return self.alias.get(operand, operand)
 
-    def go_on(self) -> None:
-        """Begins an item after all that were read."""
+    def not_last(self) -> None:
+        """Makes items of the last ops, because another item comes after them."""
         self.items += [RunOp(reads=reads, makes=op.results, op=op) for op, reads in self.last]
         self.last.clear()
 
@@ -146,29 +130,29 @@ class Cut:
     def read(self, op: Operation) -> None:
         """Adds an op: to what runs in trips, or outside of them."""
         operands = [self.value(each) for each in op.operands] if self.alias else list[Value](op.operands)
-        places, varying = _places(op), self.varying
+        places, varying = places_of(op), self.varying
         varies = [each in varying for each in operands]
         inside = any(varies) or self.loop in places or (bool(places) and self.begins_in_trips(op))
-        if not (inside or op.regions or _is_barrier(type(op))):
+        if not (inside or op.regions or is_barrier(type(op))):
             self.last.append((op, operands))
             return
-        self.go_on()
+        self.not_last()
         if self.loop in places and not _is_row(type(op)):
             self.across(cast(spmd.Collective, op), operands[0])
-        elif _is_barrier(type(op)):
+        elif is_barrier(type(op)):
             self.barrier(op, operands, [varied or self.held(op, at) for at, varied in enumerate(varies)])
         elif op.regions:
-            inside = inside or any(self.loop in _places(each) for each in op.walk())
+            inside = inside or any(self.loop in places_of(each) for each in op.walk())
             if inside and self.opens(cast(RegionOp, op)):
                 self.opened(cast(RegionOp, op), operands, varies)
             else:
                 self.add(op, operands, op.results, inside)
         else:
-            self.add(op, operands, op.results, inside or (bool(places) and self.begins_in_trips(op)))
+            self.add(op, operands, op.results, inside)
 
     def opens(self, op: RegionOp) -> bool:
         """Whether the loop runs within the regions of an op: one has to end there, or the op is an outer loop."""
-        ends = any(self.loop in _places(each) and not _is_row(type(each)) for each in op.walk())
+        ends = any(self.loop in places_of(each) and not _is_row(type(each)) for each in op.walk())
         return ends or op.params.get("loop") is not None
 
     def across(self, op: spmd.Collective, operand: Value) -> None:
@@ -190,7 +174,7 @@ class Cut:
     @cached_property
     def direction(self) -> int:
         """The order of the trips, 1 or -1: forwards, if anything goes on from a trip to the one behind it."""
-        ways = {direction(op, self.loop) for op in self.block.ops if self.loop in _places(op)}
+        ways = {direction(op, self.loop) for op in self.block.ops if self.loop in places_of(op)}
         return 1 if 1 in ways or -1 not in ways else -1
 
     def barrier(self, op: Operation, operands: Sequence[Value], varies: Sequence[bool]) -> None:
@@ -208,7 +192,7 @@ class Cut:
     def held(self, op: Operation, at: int) -> bool:
         """Whether a barrier keeps an operand in the trips: it waits for the number of the trip, or its result does so next."""
         after = (use.operation for use in op.results[at].uses)
-        return self.begins(op) or any(_is_barrier(type(each)) and self.begins(each) for each in after)
+        return self.begins(op) or any(is_barrier(type(each)) and self.begins(each) for each in after)
 
     def begins(self, op: Operation) -> bool:
         """Whether an op waits for the number of the trip, or of one of another loop."""
@@ -221,7 +205,7 @@ class Cut:
             return False
         waiting = [use.operation for use in op.out.uses]
         given = (self.value(each) for other in waiting for each in other.operands if each is not op.out)
-        return all(_is_barrier(type(each)) for each in waiting) and any(each in self.varying for each in given)
+        return all(is_barrier(type(each)) for each in waiting) and any(each in self.varying for each in given)
 
     def opened(self, op: RegionOp, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """An op in whose regions a loop ends: it runs outside of the loop, on stacks, and the loop in its regions."""
@@ -318,18 +302,19 @@ class _Writer:
             else self.env.get(value, cast(SSAValue, value))
             for value, stack in zip(ends, wanted, strict=True)
         ]
-        if not self.cut.last:
+        last = self.cut.last[0][0] if self.cut.last else None
+        for op in [*takewhile(lambda op: op is not last, self.cut.block.ops)]:
+            op.detach()
+            op.drop_all_references()
+        if last is None:
             self.block.add_op(type(self.cut.end).create(operands=results))
             return self.block
         self.cut.end.operands = results
-        return self.before_last(read)
+        return self.before(last, read)
 
-    def before_last(self, read: Mapping[SSAValue, Value]) -> Block:
-        """Puts what is written into the old block, in place of all but its last ops."""
-        block, (last, _) = self.cut.block, self.cut.last[0]
-        for op in [*takewhile(lambda op: op is not last, block.ops)]:
-            op.detach()
-            op.drop_all_references()
+    def before(self, last: Operation, read: Mapping[SSAValue, Value]) -> Block:
+        """Puts what is written into the old block, before its last ops."""
+        block = self.cut.block
         for old, value in read.items():
             if (new := self.env.get(value, cast(SSAValue, value))) is not old:
                 old.replace_all_uses_with(new)
@@ -359,7 +344,7 @@ class _Writer:
 
     def put(self, op: Operation, operands: Sequence[SSAValue], block: Block) -> Sequence[SSAValue]:
         """Puts an op into a block, the op itself the first time. Returns its results."""
-        if op.parent is not self.cut.block or op.regions or _is_barrier(type(op)):
+        if op.parent is not self.cut.block or op.regions or is_barrier(type(op)):
             op = copied(op, operands)
         else:
             op.detach()
@@ -427,7 +412,7 @@ class _Trip:
         """Writes an op of a trip."""
         operands = [self.env[each] for each in item.reads]
         loop, op = self.around.loop, item.op
-        if loop in _places(op):
+        if loop in places_of(op):
             results: Sequence[SSAValue] = [in_trip(self.emit, op, operands, loop, self.number)]
         elif op.regions:
             made = with_number(cast(RegionOp, op), operands, loop, self.number)
@@ -549,54 +534,3 @@ def _row_type(type: ArrayType) -> ArrayType:
 def stacked_type(type: ArrayType, trips: int) -> ArrayType:
     """The type of a stack, which has a row for each trip."""
     return ArrayType.whole(type.dtype, (trips, *type.shape))
-
-
-def copied(op: Operation, operands: Sequence[SSAValue]) -> Operation:
-    """The op on other operands."""
-    if _is_barrier(type(op)):
-        return again(op, operands, [each.type for each in operands])
-    if not op.regions:
-        return again(op, operands, op.result_types)
-    made = op.clone()
-    made.operands = list(operands)
-    return made
-
-
-def with_number(op: RegionOp, operands: Sequence[SSAValue], loop: Loop, number: SSAValue) -> RegionOp:
-    """The op on other operands. If a region has rows of a trip, the number of the trip enters it."""
-    made = cast(RegionOp, copied(op, operands))
-    if any(loop in _places(each) for each in made.walk()):
-        enter(made, loop, number)
-    return made
-
-
-def enter(op: RegionOp, loop: Loop, number: SSAValue) -> None:
-    """Writes what the regions of an op in a trip do over the loop, for which they get the number of the trip."""
-    entry, params = op.entry, op.params
-    for name in ("num_consts", "cond_nconsts", "body_nconsts"):
-        if isinstance(counted := params.get(name), int):
-            params = params.changed(**{name: counted + 1})
-    is_choice = isinstance(op, CondOp)
-    ends = [len(op.operands)] if is_choice else sorted((each.stop for each in entry.consts), reverse=True)
-    operands = list(op.operands)
-    for end in ends:
-        operands.insert(end, number)
-    op.operands = operands
-    op.properties["params"] = params
-    for region, consts in zip(op.regions, entry.consts, strict=True):
-        block = region.block
-        at = len(block.args) if is_choice else len(range(len(operands))[consts])
-        _enter_block(block, loop, block.insert_arg(number.type, at))
-
-
-def _enter_block(block: Block, loop: Loop, number: SSAValue) -> None:
-    for op in list(block.ops):
-        if loop in _places(op):
-            before = list[Operation]()
-            made = in_trip(Emitter(before), op, op.operands, loop, number)
-            block.insert_ops_before(before, op)
-            op.results[0].replace_all_uses_with(made)
-            op.detach()
-            op.erase()
-        elif isinstance(op, RegionOp) and any(loop in _places(each) for each in op.walk()):
-            enter(op, loop, number)
