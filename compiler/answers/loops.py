@@ -104,8 +104,9 @@ def why_ended(plan: State, move: Move, loop: str) -> str:
     value = f"`{plan.source.addresses.names[move.value]}`{at_line(line_of(plan, move.value, None))}"
     if any(isinstance(step, AllReduce) and step.is_in_time for step in steps):
         what, why = f"is folded over the trips of {loop}", "and later ops read it"
-    elif any(step.order for step in steps):
-        what, why = f"goes on from trip to trip of {loop}, backwards", "and others go on forwards"
+    elif orders := [step.order for step in steps if step.order]:
+        what = f"goes on {'forwards' if orders[0] > 0 else 'backwards'} from trip to trip of {loop}"
+        why = "and others go on forwards"
     else:
         what, why = f"is put together from all trips of {loop}", f"for {sent[0]}" if sent else "for ops that need it whole"
     return f"{value} {what}, {'in each trip of a loop of the program' if move.region else why}"

@@ -25,7 +25,6 @@ from ...rewrites.lower.loop_schedule import Crossing, flops_of
 from ...rewrites.lower.materialise import Writer
 from ...rewrites.lower.to_spmd import Local
 from ...rewrites.program.program import NO_VALUE, Node, ValueId
-from ...rewrites.redistribute.steps import Step
 from ..gc_pause import without_collector
 from ..plan.lowering import decided
 from ..plan.state import State
@@ -182,8 +181,11 @@ def _are_several(plan: State) -> bool:
 def chain(plan: State, loop: str) -> list[Move]:
     """The folds and stacks that end a loop: later trips or a loop of the program read them, or scans of blocks are joined."""
     program, (place,) = plan.source.program, plan.mesh.named(loop)
-    placed, moves = plan.decisions.placements.nodes, plan.decisions.moves
-    order = 1 if any(step.order > 0 for move in moves for step in _over(move, place)) else -1
+    placed, orders = plan.decisions.placements.nodes, plan.decisions.orders()
+
+    def ends(move: Move) -> bool:
+        over = [step for step in move.path.steps if step.communicates and step.axes == (place,)]
+        return any(move.region or not step.order or step.order != orders[place, 0] for step in over)
 
     def is_read(move: Move) -> bool:
         if move.region or any(each.scans for each in move.pending):
@@ -191,9 +193,4 @@ def chain(plan: State, loop: str) -> list[Move]:
         readers = (node for value in program.downstream([move.value], lambda _: True) for node in program.readers(value))
         return any(factor.axis is place for node in readers for _, factor in placed[node.number].placement)
 
-    ends = (move for move in moves if any(move.region or step.order != order for step in _over(move, place)))
-    return [move for move in ends if is_read(move)]
-
-
-def _over(move: Move, place: Place) -> Iterator[Step]:
-    return (step for step in move.path.steps if step.communicates and step.axes == (place,))
+    return [move for move in plan.decisions.moves if ends(move) and is_read(move)]

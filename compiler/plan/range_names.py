@@ -5,7 +5,7 @@ its dim 1                                                                       
 dim 1 of params/w1 and dim 0 of params/w2                                                       -->   `params/w1.1`
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ...dialects.ground.dtypes import is_integer
@@ -30,29 +30,28 @@ class Inputs:
 def guessed_inputs(
     program: Program, classes: Classes, arguments: Mapping[str, ValueId], replaced: Collection[str], given: Collection[ValueId]
 ) -> Inputs:
-    """Guesses the inputs, among those that the function is given; if they tell none, among the arrays that it closes over too.
+    """Guesses the inputs: integers of the highest rank; if these disagree, arguments of a training step that stay; if these
+    do too, those of them that lead with no range of what the step replaces, as frozen weights do.
 
-    They are integers of the highest rank; if these disagree, arguments of a training step that stay; if these do too, those of
-    them that lead with no range of what the step replaces, as frozen weights do. Arguments that no op reads do not count. If
-    all guesses disagree, the result has the arguments that do.
+    Arguments that no op reads do not count, nor do arrays that the function closes over, if those that it is given have more
+    dims. If all guesses disagree, the result has the arguments that do.
     """
+
     read = {name: value for name, value in arguments.items() if program.shape(value) and program.is_read(value)}
-    own = {name: value for name, value in read.items() if value in given}
-    found = [*_guesses(program, classes, own, replaced), *_guesses(program, classes, read, replaced)]
-    return next((each for each in found if each.is_batch), next((each for each in found if each.values), Inputs()))
-
-
-def _guesses(program: Program, classes: Classes, read: Mapping[str, ValueId], replaced: Collection[str]) -> Iterator[Inputs]:
     integers = {name: v for name, v in read.items() if is_integer(program.types[v].dtype)}
     most = max((len(program.shape(value)) for value in integers.values()), default=0)
     ranked = [value for value in integers.values() if len(program.shape(value)) == most]
     others = [value for name, value in read.items() if name not in replaced and name not in integers]
+    most = max((len(program.shape(value)) for value in others if value in given), default=0)
+    others = [value for value in others if value in given or len(program.shape(value)) >= most]
     trained = {root for name, value in read.items() if name in replaced for root in classes.dims(value)}
     apart = [value for value in others if classes.of(value, 0) not in trained]
+    found: list[Inputs] = []
     for values in (ranked, *((others, apart) if len(replaced) >= FEWEST else ())):
         roots, lengths = {classes.of(value, 0) for value in values}, {program.shape(value)[0] for value in values}
         agree = len(roots) == 1 or (len(lengths) == 1 and lengths != {1})
-        yield Inputs(tuple(values), frozenset(roots), agree)
+        found.append(Inputs(tuple(values), frozenset(roots), agree))
+    return next((each for each in found if each.is_batch), next((each for each in found if each.values), Inputs()))
 
 
 def range_names(

@@ -105,6 +105,7 @@ class Source:
     @cached_property
     def inputs(self) -> Inputs:
         """The arguments that may lead with the batch."""
+        # Random keys are no inputs.
         arguments = {name: value for name, value in self.addresses.arguments.items() if value not in self.keys}
         given = frozenset(self.program.arguments[: len(self.traced.in_avals)])
         return guessed_inputs(self.program, self.classes, arguments, self.traced.successors, given)

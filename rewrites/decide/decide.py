@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ...dialects.layouts import Layout
+from ...dialects.ranges.algebra import Place
 from ..program.independent_parts import parts
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
@@ -122,6 +123,19 @@ class Decisions:
             ((charged(placements, node, placed[node.number]), program.likely_trips(node.region)) for node in nodes),
             sum(placements.held(node, placed[node.number]) for node in nodes),
         )
+
+    def orders(self) -> Mapping[tuple[Place, int], int]:
+        """(loop, region) -> the order in which its trips run, 1 or -1, if values go on from trip to trip there.
+
+        Forwards, if any goes on forwards; what goes on backwards is then put together from all trips, as what has no order.
+        """
+        found = dict[tuple[Place, int], int]()
+        for move in self.moves if self.placements.table.has_loops else ():
+            for step in move.path.steps:
+                if step.order:
+                    key = step.axes[0], move.region
+                    found[key] = max(step.order, found.get(key, -1))
+        return found
 
     def by_part(self) -> tuple[Mapping[ValueId, list[Move]], Mapping[ValueId, list[Node]]]:
         """The moves, and the ops, in each part of the program that has any."""

@@ -150,7 +150,7 @@ class _Ranges(Walk[LocalArray]):
 
     def __init__(self, decisions: Decisions) -> None:
         super().__init__(decisions)
-        self.has_loops = self.placements.table.has_loops
+        self.has_loops, self.orders = self.placements.table.has_loops, decisions.orders()
         self.steps: list[MemoryStep] = []
         self.known: dict[int, tuple[Traits, Sequence[int]]] = {}
         """The traits of an op and the bytes of its results, by its placement, which ops of one signature share."""
@@ -188,11 +188,19 @@ class _Ranges(Walk[LocalArray]):
             if isinstance(step, Fold):
                 pending = [axis for axis in pending if axis not in step.axes]
             entered = step.axes if isinstance(step, EachTrip) else step.loops
-            of_trips = step.is_in_time and step.communicates and not step.order
+            goes_on = step.order != 0 and step.order == self.orders[step.axes[0], move.region]
+            of_trips = step.is_in_time and step.communicates and not goes_on
             form = step.kind if not of_trips else "carry" if isinstance(step, Fold) else "stack"
-            start, made = made, self.array(move.value, step.after, form, (*pending, *entered))
+            after = step.after
+            if of_trips and step.order:
+                # All trips store it, and each takes its own.
+                after = Layout.of(after.global_shape, [each for each in after.factors if each[1].place not in step.axes])
+            start, made = made, self.array(move.value, after, form, (*pending, *entered))
             its = SLICE if not step.communicates else STORES_READS._replace(at_once=of_trips)
             self.add(MemoryStep(its, form, [start], [made]))
+            if after is not step.after:
+                start, made = made, self.array(move.value, step.after, "", (*pending, *entered))
+                self.add(MemoryStep(SLICE, "", [start], [made]))
         return made
 
     def op(self, nodes: Sequence[Node]) -> None:

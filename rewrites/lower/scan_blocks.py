@@ -1,7 +1,7 @@
 """Combines scans of blocks into a scan of the whole array, on one device: the law `scanned`, and its `across`.
 
 Each block's total is the last element of its scan. The totals of all blocks are gathered and scanned. The scan up to the block
-before is the carry that a block adds to its own elements.
+before is the carry that a block adds to its own elements. Over a loop alone, each trip has that from the trip before it.
 
     %y = cumsum of a block   -->   %t = slice %y, last; %ts = all_gather %t; %s = cumsum %ts; %y + %s[coordinate - 1]
 """
@@ -43,14 +43,17 @@ class Across:
         """Emits the fold of a whole block: the last element of its scan."""
         return self.emit.part(self.local, self.dim, 0 if self.backwards else self.length - 1)
 
-    def finish(self, totals: SSAValue) -> SSAValue:
-        """Emits the block of the whole scan, from the totals of all blocks, or from the fold of those before it."""
+    def finish(self, arrived: SSAValue) -> SSAValue:
+        """Emits the block of the whole scan, from the totals of all blocks, or from the fold of those before it.
+
+        The first block stays as it is: to fold the unit into it would change the sign of its zeros.
+        """
         emit, rank = self.emit, self.rank()
         match self.steps:
             case [Exscan(axes=[loop])]:
-                before, count = totals, loop.size
+                before, count = arrived, loop.size
             case _:
-                before, count = self.before(totals, rank), type_at(totals).shape[self.dim]
+                before, count = self.before(arrived, rank), type_at(arrived).shape[self.dim]
         before = emit.spread(before, self.type.shape, tuple(range(len(self.type.shape))))
         alone = emit.spread(emit.equals(rank, count - 1 if self.backwards else 0), self.type.shape)
         joined = emit.folded(self.monoid.name, before, self.local)

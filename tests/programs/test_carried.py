@@ -135,4 +135,19 @@ def test_what_no_block_precedes_keeps_the_sign_of_its_zeros() -> None:
 
 def test_a_plan_says_what_goes_on_the_other_way() -> None:
     text = str(planned(PROGRAMS["both ways"]).loops())
-    assert "goes on from trip to trip of t:4, backwards, and others go on forwards" in text
+    assert "goes on backwards from trip to trip of t:4, and others go on forwards" in text
+    text = " ".join(str(planned(PROGRAMS["in a scan"]).loops()).split())
+    assert "goes on forwards from trip to trip of t:4, in each trip of a loop of the program" in text
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_trips_store_is_in_the_memory_of_a_plan(name: str) -> None:
+    plan = planned(PROGRAMS[name])
+    memory = plan.memory()
+    assert memory.temporaries + memory.results >= max(each.stores for each in loops(plan))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_graph_has_what_goes_on_too(name: str) -> None:
+    for places in (("t:4",), ("data", "t:4"), ("t:4", "u:2")):
+        same(planned(PROGRAMS[name], *places).lower("collective").run(X), PROGRAMS[name](X))

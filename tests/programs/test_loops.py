@@ -296,6 +296,15 @@ def test_a_plan_lists_its_loops_and_what_they_need_of_each_other() -> None:
     assert str(pt.plan(loss, pt.Mesh(), *LOSS).loops()) == "no loops"
 
 
+def test_a_graph_has_two_loops() -> None:
+    fn, args, *_ = PROGRAMS["folded in the middle"]
+    for places in (("t:4", "u:2"), ("u:2", "data", "t:4")):
+        plan = pt.plan(fn, pt.Mesh(data=2), *args)
+        for place in places:
+            plan = plan.tile(next(iter(plan.source.addresses.arguments)), 0, place)
+        same(plan.lower("collective").run(*args), fn(*args))
+
+
 def test_loops_in_loops_are_counted_once_each() -> None:
     fn, args, *_ = PROGRAMS["clipped"]
     plan = pt.plan(fn, pt.Mesh(), *args).tile("h", 0, "t:4").tile("h", 0, "u:2")

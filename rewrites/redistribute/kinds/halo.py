@@ -125,7 +125,7 @@ class Halo(Exchange):
 
     @property
     def order(self) -> int:
-        return shift({pair for hop in self.hops(True) for pair in hop.pairs}, devices(self.axes))
+        return shift([pair for hop in self.hops(True) for pair in hop.pairs], devices(self.axes)) if self.is_in_time else 0
 
     def renamed(self, axes: tuple[Place, ...], parts: Sequence[DimPart]) -> Self:
         return replace(self, axes=axes, dim=parts[self.dim].dim)

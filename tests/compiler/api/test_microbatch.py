@@ -152,11 +152,11 @@ def test_a_batch_is_padded_where_the_parts_do_not_divide_it() -> None:
 
 
 def test_the_arrays_that_a_step_closes_over_are_not_its_batch() -> None:
-    scale = jnp.linspace(0.5, 1.5, 8).reshape(1, 8)
+    scale = jnp.linspace(0.5, 1.5, 8)
 
     def scaled(params, x):
         def loss(params):
-            return ((x * scale @ params["w"] + params["b"]) ** 2).mean()
+            return ((x * scale[None, :] @ params["w"] + params["b"]) ** 2).mean()
 
         return jax.tree.map(jnp.subtract, params, jax.grad(loss)(params))
 
@@ -174,6 +174,19 @@ def test_a_batch_that_a_function_closes_over_is_found() -> None:
 
     plan = pt.plan(weighed, pt.Mesh(), w := jnp.ones((1, 4))).apply(pt.Microbatch(2))
     same(plan.compile()(w), weighed(w))
+
+
+def test_a_batch_that_a_step_closes_over_is_found_beside_an_argument_of_fewer_dims() -> None:
+    ids, emb = jnp.arange(128).reshape(16, 8) % 32, jnp.ones((32, 8))
+
+    def looked_up(emb, lengths):
+        def loss(emb):
+            return (emb[ids] * lengths.sum()).mean()
+
+        return emb - jax.grad(loss)(emb), lengths.sum()
+
+    plan = pt.plan(looked_up, pt.Mesh(), emb, jnp.arange(4)).apply(pt.Microbatch(2))
+    assert plan.layout("const/0") == {"const/0": "i32[micro:2*8, 8]"}
 
 
 def test_what_a_loop_carries_is_in_the_text_of_the_plan() -> None:
