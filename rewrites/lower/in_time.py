@@ -31,7 +31,7 @@ from ...dialects.types import ArrayType
 from ..emit import Appending, Emitter, type_at
 from .loop_schedule import Carried, Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
 from .rescaled_sums import Relative, Rescaled, Unscaled, waiting_for_none
-from .trip_ops import LAST, accumulated, arranged, begin_fold, direction, in_trip, permuted, scanned
+from .trip_ops import LAST, accumulated, begin_fold, in_trip, on_stack, order_of
 from .trip_regions import copied, is_barrier, places_of, with_number
 
 LESS = 20
@@ -162,7 +162,7 @@ class Cut:
                 self.fold(op.monoid.data, operand, op.results[0])
             case spmd.AllGatherOp() if len(op.axes) == 1:
                 self.add(op, [self.stack(operand)], op.results, inside=False)
-            case spmd.ExscanOp() | spmd.PermuteOp() if (way := direction(op, self.loop)) and way == self.direction:
+            case spmd.ExscanOp() | spmd.PermuteOp() if order_of(op) == self.order:
                 monoid = op.monoid.data if isinstance(op, spmd.ExscanOp) else LAST
                 self.items.append(Carried(reads=[operand], makes=op.results, monoid=monoid))
                 self.varying.update(op.results)
@@ -172,10 +172,10 @@ class Cut:
                 raise NotImplementedError(f"`{op.name}` over loop `{self.loop}` and other places")
 
     @cached_property
-    def direction(self) -> int:
+    def order(self) -> int:
         """The order of the trips, 1 or -1: forwards, if anything goes on from a trip to the one behind it."""
-        ways = {direction(op, self.loop) for op in self.block.ops if self.loop in places_of(op)}
-        return 1 if 1 in ways or -1 not in ways else -1
+        orders = {order_of(op) for op in self.block.ops if self.loop in places_of(op)}
+        return 1 if 1 in orders or -1 not in orders else -1
 
     def barrier(self, op: Operation, operands: Sequence[Value], varies: Sequence[bool]) -> None:
         """A barrier in a trip orders what the trip has. What is computed before the loop does not wait for it."""
@@ -289,12 +289,12 @@ class _Writer:
     def written(self, ends: Sequence[Value], wanted: Sequence[bool], read: Mapping[SSAValue, Value]) -> Block:
         """The new block, or the old one with the last ops that it has. `read` is what these read."""
         plain = [item for item in self.cut.items if not item.inside and not isinstance(item, Fold | Stack)]
-        last = {item: max((self.schedule.due.get(each, 0) for each in item.makes), default=0) for item in plain}
+        due = {item: max((self.schedule.due.get(each, 0) for each in item.makes), default=0) for item in plain}
         for loop in range(self.schedule.loops - 1, -1, -1):
-            for item in (item for item in plain if last[item] == loop + 1):
+            for item in (item for item in plain if due[item] == loop + 1):
                 self.outside(item)
             self.run(loop)
-        for item in (item for item in plain if last[item] == 0):
+        for item in (item for item in plain if due[item] == 0):
             self.outside(item)
         results = [
             self.emit.spread(self.env[value], (self.loop.size, *type_at(self.env[value]).shape), _behind(self.env[value]))
@@ -332,14 +332,8 @@ class _Writer:
             results = [item.written(self.emit, self.env)]
         else:
             op = cast(RunOp, item).op
-            if isinstance(op, spmd.AllGatherOp) and self.loop in op.axes:
-                results = [arranged(self.emit, op, operands[0])]
-            elif isinstance(op, spmd.PermuteOp) and self.loop in op.axes:
-                results = [permuted(self.emit, op, operands[0])]
-            elif isinstance(op, spmd.ExscanOp) and self.loop in op.axes:
-                results = [scanned(self.emit, op, operands[0])]
-            else:
-                results = self.put(op, operands, self.block)
+            is_over = self.loop in places_of(op)
+            results = [on_stack(self.emit, op, operands[0])] if is_over else self.put(op, operands, self.block)
         self.env.update(zip(item.makes, results, strict=True))
 
     def put(self, op: Operation, operands: Sequence[SSAValue], block: Block) -> Sequence[SSAValue]:
@@ -439,7 +433,7 @@ class _Trip:
         types = [type_at(each) for each in totals]
         types += [stacked_type(type_at(each), self.around.loop.size) for each in stores]
         loop, counts = self.around.loop, {"num_carry": len(starts), "num_consts": len(consts)}
-        reverse = bool(self.carried) and self.around.cut.direction < 0
+        reverse = bool(self.carried) and self.around.cut.order < 0
         params = ParamsAttr.of(length=loop.size, loop=str(loop), **counts, reverse=reverse, unroll=1)
         op = ScanOp.of([*consts, *starts, *stacks, numbers], types, params, [Region(self.block)])
         self.around.block.add_op(op)

@@ -8,7 +8,7 @@ loop reads, has none, so nothing is cut between the two loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, cast
 
@@ -106,12 +106,15 @@ class Runs:
         self.types, self.changes = types, changes
         self.written = dict[SSAValue, SSAValue]()
         """What changes that do not cut make -> the same, written as what a device does."""
-        kept = set(self.kept(block)) if has_loops else set[Operation]()
+        cuts = self.cuts(block) if has_loops else None
+        if cuts is not None:
+            for op in [op for op in block.walk() if isinstance(op, ChangeOp) and op not in cuts]:
+                self.expand(op)
         self.nodes: list[Run | Operation] = [run := Run()]
         self.maker = dict[SSAValue, int]()
         """Values -> the node that makes each; block arguments are left out."""
         for op in block.ops:
-            if type(op) in CUTS and op not in kept:
+            if type(op) in CUTS and (cuts is None or op in cuts):
                 self.nodes += [op, run := Run()]
                 made = len(self.nodes) - 2
             else:
@@ -124,11 +127,8 @@ class Runs:
 
     # --- where to cut ------------------------------------------------------------------------------------------------
 
-    def kept(self, block: Block) -> Iterator[Operation]:
-        """Writes the changes in trips, and those that a value without a type crosses, as what a device does.
-
-        Yields the barriers that such a value crosses.
-        """
+    def cuts(self, block: Block) -> set[Operation]:
+        """The changes and barriers outside of trips that no value without a type crosses."""
         numbers, reach, cuts = {op: number for number, op in enumerate(block.ops)}, -1, set[Operation]()
         for op, number in numbers.items():
             if type(op) in CUTS and reach <= number and self.types.keys() >= {*op.operands, *op.results}:
@@ -136,11 +136,7 @@ class Runs:
             for value in op.results if type(op) is not ConstantOp else ():
                 if value not in self.types:
                     reach = max((reach, *(numbers[use.operation] for use in value.uses)))
-        for op in [op for op in block.walk() if type(op) in CUTS and op not in cuts]:
-            if isinstance(op, ChangeOp):
-                self.expand(op)
-            else:
-                yield op
+        return cuts
 
     def expand(self, op: ChangeOp) -> None:
         """Writes a change as what a device does."""

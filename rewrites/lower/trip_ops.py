@@ -136,13 +136,21 @@ def permuted(emit: Emitter, op: spmd.PermuteOp, stack: SSAValue) -> SSAValue:
     return emit.concatenate(parts, 0)
 
 
-def direction(op: Operation, loop: Loop) -> int:
+def order_of(op: Operation) -> int:
     """The order of the trips in which each goes on from the one before it: 1 forwards, -1 backwards, 0 in neither."""
     if isinstance(op, spmd.ExscanOp):
         return -1 if op.backwards.data else 1
-    if not isinstance(op, spmd.PermuteOp) or op.axes != (loop,):
-        return 0
-    return shift({*op.pairs.data}, loop.size)
+    return shift(op.pairs.data, op.over.size) if isinstance(op, spmd.PermuteOp) and len(op.axes) == 1 else 0
+
+
+def on_stack(emit: Emitter, op: Operation, stack: SSAValue) -> SSAValue:
+    """A gather, a permute or an exscan over a loop, of the stack of what its trips have."""
+    if isinstance(op, spmd.AllGatherOp):
+        return arranged(emit, op, stack)
+    if isinstance(op, spmd.PermuteOp):
+        return permuted(emit, op, stack)
+    assert isinstance(op, spmd.ExscanOp), op.name
+    return scanned(emit, op, stack)
 
 
 def scanned(emit: Emitter, op: spmd.ExscanOp, stack: SSAValue) -> SSAValue:

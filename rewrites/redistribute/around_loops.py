@@ -239,10 +239,10 @@ def innermost(pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 def windows_that_go_on(start: Layout, end: Layout, dim: int) -> Halo | None:
     """The step from blocks on a loop to windows, if each trip needs only what the one before it has, or the one behind it."""
-    (have, *others), want = start.at(dim) or [None], end.windows(dim)
-    if have is None or others or want is None or have.place is not want.place or not isinstance(want.place, Loop):
+    have, want = start.at(dim), end.windows(dim)
+    if want is None or not isinstance(want.place, Loop) or [each.place for each in have] != [want.place]:
         return None
-    if have.has_halo or start.global_shape[dim] != end.global_shape[dim] or _is_padded(start, dim):
+    if have[0].has_halo or start.global_shape[dim] != end.global_shape[dim] or _is_padded(start, dim):
         return None
     step = Halo.between(start, changed(start, dim, want.parts), dim, 0)
     return step if step.order else None
