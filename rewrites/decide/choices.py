@@ -146,7 +146,7 @@ class Choices:
         return found
 
     def want(self, value: ValueId, use: Use, apart: bool) -> Want:
-        if use[0] == self.program.end:
+        if use[0] == len(self.placements.nodes):
             return Want(None, -1, 1)
         layout = self.placements.wanted(*use)
         if pend := self.placements.sources.get(value):

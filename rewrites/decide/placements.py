@@ -236,9 +236,9 @@ class Placements:
 
     def wanted(self, number: NodeId, position: int) -> Layout:
         """The layout that a use needs."""
-        if number == self.program.end:
-            return boundary(self, self.program.returned[position])
-        return self.nodes[number].wanted[position]
+        if number < len(self.nodes):
+            return self.nodes[number].wanted[position]
+        return boundary(self, self.program.returned[position])
 
     def outside(self, value: ValueId, lies: Layout) -> Layout:
         """The layout at the program's boundary of an argument or a result that lies so inside.
