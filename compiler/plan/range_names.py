@@ -36,7 +36,6 @@ def guessed_inputs(
     Arguments that no op reads do not count, nor do arrays that the function closes over, if those that it is given have more
     dims. If all guesses disagree, the result has the arguments that do.
     """
-
     read = {name: value for name, value in arguments.items() if program.shape(value) and program.is_read(value)}
     integers = {name: v for name, v in read.items() if is_integer(program.types[v].dtype)}
     most = max((len(program.shape(value)) for value in integers.values()), default=0)

@@ -21,7 +21,7 @@ from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nod
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place, in_time
 from ..program.program import Control, Node, ValueId
-from ..redistribute.kinds.folds import Fold
+from ..redistribute.kinds.folds import Fold, still_pending
 from ..redistribute.kinds.local import EachTrip
 from .decide import Decisions, Move
 from .walk import Walk
@@ -183,11 +183,10 @@ class _Ranges(Walk[LocalArray]):
         return map(self.settled, moves, starts)
 
     def settled(self, move: Move, made: LocalArray) -> LocalArray:
-        pending = [each.axis for each in move.pending]
+        pending = move.pending
         for step in move.path.steps:
-            if isinstance(step, Fold):
-                pending = [axis for axis in pending if axis not in step.axes]
-            entered = step.axes if isinstance(step, EachTrip) else step.loops
+            pending = still_pending(step, pending)
+            within = *(each.axis for each in pending), *(step.axes if isinstance(step, EachTrip) else step.loops)
             goes_on = step.order != 0 and step.order == self.orders[step.axes[0], move.region]
             of_trips = step.is_in_time and step.communicates and not goes_on
             form = step.kind if not of_trips else "carry" if isinstance(step, Fold) else "stack"
@@ -195,11 +194,11 @@ class _Ranges(Walk[LocalArray]):
             if of_trips and step.order:
                 # All trips store it, and each takes its own.
                 after = Layout.of(after.global_shape, [each for each in after.factors if each[1].place not in step.axes])
-            start, made = made, self.array(move.value, after, form, (*pending, *entered))
+            start, made = made, self.array(move.value, after, form, within)
             its = SLICE if not step.communicates else STORES_READS._replace(at_once=of_trips)
             self.add(MemoryStep(its, form, [start], [made]))
             if after is not step.after:
-                start, made = made, self.array(move.value, step.after, "", (*pending, *entered))
+                start, made = made, self.array(move.value, step.after, "", within)
                 self.add(MemoryStep(SLICE, "", [start], [made]))
         return made
 

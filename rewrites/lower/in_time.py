@@ -32,18 +32,18 @@ from ..emit import Appending, Emitter, type_at
 from .loop_schedule import Carried, Crossing, Fold, Item, RunOp, Schedule, Stack, Stacked, Value, spreads
 from .rescaled_sums import Relative, Rescaled, Unscaled, waiting_for_none
 from .trip_ops import LAST, accumulated, begin_fold, in_trip, on_stack, order_of
-from .trip_regions import copied, is_barrier, places_of, with_number
+from .trip_regions import copied, is_barrier, is_within, places_of, with_number
 
 LESS = 20
 """Sums do not wait for other folds where that leaves less than 19 parts of 20 to do."""
 
 
-def run_in_time(block: Block, crossings: list[Crossing]) -> tuple[Block, Mapping[SSAValue, SSAValue]]:
+def run_in_time(block: Block, crossings: list[Crossing]) -> tuple[Block, Mapping[Value, SSAValue]]:
     """The block with its loops, outer ones first, and what values outside of them are now; the block itself, if it has none.
 
     To `crossings` it adds the values that several loops over one range need.
     """
-    now = dict[SSAValue, SSAValue]()
+    now = dict[Value, SSAValue]()
     for loop in sorted({*in_time(chain.from_iterable(_named(block)))}, key=nesting):
         cut = Cut(block, loop, (), crossings)
         block = cut.written()
@@ -79,7 +79,7 @@ class Cut:
         """The values that each trip has."""
         self.ends = set[Stacked]()
         """What is left of values after the loop: stacks of them, and what the last trip has."""
-        self.outside = dict[SSAValue, SSAValue]()
+        self.outside = dict[Value, SSAValue]()
         """The values outside of trips, and what they are in the new block; others are themselves."""
         self.last = list[tuple[Operation, Sequence[Value]]]()
         """The last ops, with what they read: none of them is in trips, so they stay where they are."""
@@ -142,7 +142,7 @@ class Cut:
         elif is_barrier(type(op)):
             self.barrier(op, operands, [varied or self.held(op, at) for at, varied in enumerate(varies)])
         elif op.regions:
-            inside = inside or any(self.loop in places_of(each) for each in op.walk())
+            inside = inside or is_within(op, self.loop)
             if inside and self.opens(cast(RegionOp, op)):
                 self.opened(cast(RegionOp, op), operands, varies)
             else:
@@ -238,7 +238,7 @@ class Cut:
         self.crossings += schedule.crossings(self.loop)
         writer = _Writer(self, schedule)
         block = writer.written(ends, wanted, read)
-        self.outside = {cast(SSAValue, old): new for old, new in writer.env.items() if isinstance(old, SSAValue)}
+        self.outside = writer.env
         return block
 
     def scheduled(self, ends: Sequence[Value]) -> Schedule:

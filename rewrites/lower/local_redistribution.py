@@ -47,6 +47,15 @@ def redistributed(
     return [_steps(local, x, y, block, way) for local, (x, y) in zip(locals, changes, strict=True)]
 
 
+def stepped(steps: Iterable[Step], local: SSAValue, block: Block) -> SSAValue:
+    """Writes these steps, at the end of a block; returns the resulting local value."""
+    for step in steps:
+        ops = step.ops(local)
+        block.add_ops(ops)
+        local = ops[-1].results[0]
+    return local
+
+
 def _steps(local: SSAValue, type: ArrayType, wanted: ArrayType, block: Block, way: Path | None) -> SSAValue:
     if type is wanted:
         return local
@@ -55,19 +64,12 @@ def _steps(local: SSAValue, type: ArrayType, wanted: ArrayType, block: Block, wa
     scans, sums = (tuple(each for each in resolved if each.scans is scanned) for scanned in (True, False))
     whole = before.with_pending(())
 
-    def walk(steps: Iterable[Step], local: SSAValue, block: Block) -> SSAValue:
-        for step in steps:
-            ops = step.ops(local)
-            block.add_ops(ops)
-            local = ops[-1].results[0]
-        return local
-
     if scans:
         across = Across(local, whole, scans[0], block)
-        local = across.finish(walk(across.steps, across.total(), block))
+        local = across.finish(stepped(across.steps, across.total(), block))
     folds, sums = (tuple(each for each in sums if each.is_gathered is gathered) for gathered in (True, False))
     if folds:
-        local = fold_parts(local, whole, folds, block, walk)
+        local = fold_parts(local, whole, folds, block, stepped)
     if way is None or scans or folds:
         way = path(before.with_pending(sums), after.with_pending(()), itemsize(type.dtype))
-    return walk(way.steps, local, block)
+    return stepped(way.steps, local, block)

@@ -22,15 +22,15 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.types import ArrayType
 from ..redistribute.around_loops import has_loops as are_in_time
-from ..redistribute.kinds.folds import Fold
+from ..redistribute.kinds.folds import still_pending
 from ..redistribute.kinds.local import EachTrip
 from ..redistribute.search import path
-from ..redistribute.steps import Path, Step
+from ..redistribute.steps import Path
 from .constructors import End, Global, Globals, Types, function, on_device, returned, said, type_of
 from .fuse import AsWritten, replayed
 from .in_time import run_in_time
 from .joined_transforms import join_transforms
-from .local_redistribution import way_of
+from .local_redistribution import stepped, way_of
 from .materialise import Start
 from .runs import Change, ChangeOp, Run, Runs, Typed
 from .to_spmd import Local, in_space
@@ -147,25 +147,17 @@ class Kernels(_Graph):
         """Writes steps over loops in the kernel, and those between them as a redistribution, unless they are in trips."""
         ends, local = _ends(type_of(source), way), on_device(source)
         outside = [at for at, end in enumerate(ends) if not are_in_time(end.layout)]
-        first, last = (outside[0], outside[-1]) if outside else (0, 0)
-        middle = way.steps[first:last]
-        if any(step.loops or isinstance(step, EachTrip) for step in way.steps) or len(outside) <= last - first:
-            first = last = 0
-        local = self.stepped(local, way.steps[:first])
+        in_trips = any(step.loops or isinstance(step, EachTrip) for step in way.steps)
+        is_between = not in_trips and bool(outside) and outside == [*range(outside[0], outside[-1] + 1)]
+        first, last = (outside[0], outside[-1]) if is_between else (0, 0)
+        local = stepped(way.steps[:first], local, self.block)
         if first < last:
-            before, after = ends[first], ends[last]
+            before, after, middle = ends[first], ends[last], Path.of(*way.steps[first:last])
             cheapest = path(before.layout, after.layout, itemsize(target.dtype))
-            change = Change([before], [after], None if Path.of(*middle) == cheapest else Path.of(*middle))
-            self.known([local], change.before)
-            local = on_device(self.change(change, [local])[0])
-        return self.known([self.stepped(local, way.steps[last:])], [target])[0]
-
-    def stepped(self, local: SSAValue, steps: Sequence[Step]) -> SSAValue:
-        for step in steps:
-            ops = step.ops(local)
-            self.block.add_ops(ops)
-            local = ops[-1].results[0]
-        return local
+            self.known([local], [before])
+            (value,) = self.change(Change([before], [after], None if middle == cheapest else middle), [local])
+            local = on_device(value)
+        return self.known([stepped(way.steps[last:], local, self.block)], [target])[0]
 
     def ops(self, name: str, results: Types) -> list[Operation]:
         has_loops = are_in_time(*(type.layout for type in {*self.types.values()}))
@@ -184,7 +176,7 @@ class Kernels(_Graph):
         return [self.graph_op(name, results), *kernels.every]
 
     def in_time(self) -> Block:
-        """The block with its loops."""
+        """The block with its loops. What is in trips is no kernel of its own later, so its products are swapped here."""
         self.block.add_op(returned([local for local, _ in self.results]))
         swap_products(self.block)
         join_transforms(self.block)
@@ -215,8 +207,7 @@ def _ends(type: ArrayType, way: Path) -> list[ArrayType]:
     """The type of a value before each step of a path, and after the last one."""
     pending, ends = type.layout.pending, [type]
     for step in way.steps:
-        if isinstance(step, Fold):
-            pending = tuple(each for each in pending if each.axis not in step.axes)
+        pending = still_pending(step, pending)
         ends.append(ArrayType.of(type.dtype, step.after.with_pending(pending)))
     return ends
 

@@ -27,6 +27,11 @@ def places_of(op: Operation) -> tuple[Place, ...]:
     return cast("spmd.Collective | Coordinate", op).axes if _names_places(type(op)) else ()
 
 
+def is_within(op: Operation, loop: Loop) -> bool:
+    """Whether an op, or one in its regions, is over a loop."""
+    return any(loop in places_of(each) for each in op.walk())
+
+
 @cache
 def _names_places(kind: type[Operation]) -> bool:
     return issubclass(kind, spmd.Collective | Coordinate)
@@ -51,7 +56,7 @@ def copied(op: Operation, operands: Sequence[SSAValue]) -> Operation:
 def with_number(op: RegionOp, operands: Sequence[SSAValue], loop: Loop, number: SSAValue) -> RegionOp:
     """The op on other operands. If a region has rows of a trip, the number of the trip enters it."""
     made = cast(RegionOp, copied(op, operands))
-    if any(loop in places_of(each) for each in made.walk()):
+    if is_within(made, loop):
         enter(made, loop, number)
     return made
 
@@ -84,5 +89,5 @@ def _enter_block(block: Block, loop: Loop, number: SSAValue) -> None:
             op.results[0].replace_all_uses_with(made)
             op.detach()
             op.erase()
-        elif isinstance(op, RegionOp) and any(loop in places_of(each) for each in op.walk()):
+        elif isinstance(op, RegionOp) and is_within(op, loop):
             enter(op, loop, number)

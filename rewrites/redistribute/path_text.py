@@ -26,7 +26,7 @@ from ...dialects.plan import LAYOUT
 from ...dialects.ranges.algebra import Place, in_time
 from ...dialects.ranges.factor import fit, padded
 from ...dialects.types import ArrayType
-from .kinds.folds import Fold, ReduceScatter
+from .kinds.folds import Fold, ReduceScatter, still_pending
 from .kinds.halo import Halo
 from .kinds.local import Cut, EachTrip, Pad
 from .kinds.permute import Permute
@@ -175,7 +175,7 @@ def read_path(text: str, source: Layout, target: Layout, itemsize: int, *known: 
 
 
 def _folded(step: Step, left: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """What is still pending after a step."""
+    """What is still pending after a step, which has to fold what is pending and innermost."""
     if not isinstance(step, Fold):
         return left
     every = {Pending(step.monoid, axis) for axis in step.axes}
@@ -185,7 +185,7 @@ def _folded(step: Step, left: tuple[Pending, ...]) -> tuple[Pending, ...]:
         raise Error(f"`{step}`: only sums are scattered")
     if any(each.monoid != step.monoid for each in left[left.index(min(every, key=left.index)) :]):
         raise Error(f"`{step}` folds ahead of what is inside of it: {', '.join(map(str, left))}")
-    return tuple(each for each in left if each not in every)
+    return still_pending(step, left)
 
 
 def _verify_ops(step: Step) -> None:

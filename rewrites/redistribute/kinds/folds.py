@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import spmd
+from ....dialects.layouts import Pending
 from ....dialects.ranges.algebra import Place, major_to_minor
 from ..steps import Bytes, DimPart, Factors, Step, share
 from .tiled import Tiled
@@ -80,3 +81,8 @@ class Exscan(Step):
 
 Fold = AllReduce | ReduceScatter
 """The steps that fold."""
+
+
+def still_pending(step: Step, pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
+    """What is still pending after a step."""
+    return tuple(each for each in pending if each.axis not in step.axes) if isinstance(step, Fold) else pending
