@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .compiler.ops.tag import tag as tag
     from .compiler.plan.named_laws import rule as rule
     from .compiler.run.boundary_resharding import PlacementWarning as PlacementWarning
+    from .compiler.run.controller import set_in_flight as set_in_flight
     from .compiler.trace.trace import trace as trace
     from .dialects.ground.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh
@@ -81,6 +82,7 @@ _HOMES = {
     "repeat": _TACTICS,
     "replay": "compiler.api.replay",
     "rule": "compiler.plan.named_laws",
+    "set_in_flight": "compiler.run.controller",
     "tactics_from": "compiler.api.config_file",
     "tag": "compiler.ops.tag",
     "then": _TACTICS,

@@ -34,6 +34,7 @@ set_xla_metadata: Any = import_module("jax.experimental.xla_metadata").set_xla_m
 Tracer: Any = import_module("jax.core").Tracer
 trace_context: Any = import_module("jax._src.config").trace_context
 eval_context: Any = import_module("jax._src.core").eval_context
+trace_state_clean: Any = import_module("jax._src.core").trace_state_clean
 backends: Any = import_module("jax.extend.backend").backends
 fancy_primitive_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
 jaxprs_in_params: Any = import_module("jax.extend.core").jaxprs_in_params

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypedDict, Typ
 
 from jax import Array
 from jax.sharding import NamedSharding
-from jax.stages import Lowered, Traced as JaxTraced, Wrapped as JitWrapped
+from jax.stages import Lowered, Traced as JaxTraced
 
 from ...dialects.definitions.registry import definitions
 from ...dialects.ground.amounts import counted
@@ -24,9 +24,10 @@ from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import UserFunction, donated, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
-from ..jax_private import Device, Tracer, jax, signatures, trace_context, tree
+from ..jax_private import Device, Tracer, jax, trace_context, tree
 from ..run.boundary_resharding import PlacementWarning, gathered, moved_arguments
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
+from ..run.controller import Issued
 from ..run.extended_shard_map import Gathered
 from ..trace.trace import trace as trace_function
 from .plan import Plan, Tactic, start, what_is_open
@@ -74,7 +75,7 @@ class Jitted(Generic[P, R]):
         if not isinstance(self.reshard, str) or self.reshard not in _RESHARD:
             helps = ["`warn` says once for each kind of arguments what is moved, `error` refuses the call"]
             raise Error(f'`reshard` is "warn", "error" or "allow", got {shown(self.reshard)}', helps=helps)
-        self.made: dict[int, JitWrapped] = {}
+        self.made: dict[int, Issued[R]] = {}
         self.plans: dict[Hashable, Plan[R]] = {}
         self.calls = Calls()
 
@@ -102,12 +103,12 @@ class Jitted(Generic[P, R]):
         return self.signature.replace(parameters=list(self.signature.parameters.values())[len(self.bound) :])
 
     @property
-    def jitted(self) -> JitWrapped:
-        """The `jax.jit` function. It is made anew when an op is redefined, because programs that it has traced may be stale."""
+    def issued(self) -> Issued[R]:
+        """What JAX compiles. It is made anew when an op is redefined, because programs that JAX has traced may be stale."""
         if definitions.replaced not in self.made:
             self.made.clear()
             how = {"static_argnames": self.static, "donate_argnames": self.donated, **self.passed_on}
-            made = jax.jit(self._partitioned(), **how)
+            made = Issued(self.__name__, self._partitioned(), self.mesh.size, **how)
             self.made[definitions.replaced] = made
         return self.made[definitions.replaced]
 
@@ -160,14 +161,14 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         given = (*self.bound, *args)
-        jitted = self.jitted
+        issued = self.issued
         # It looks at each kind of arguments once.
         if self.reshard == "error" and (key := self._kind(given, kwargs)) not in self.calls.fine:
             if (problem := self._moved(given, kwargs)) is not None:
                 raise problem
             self.calls.fine.add(key)
         try:
-            result = cast(R, jitted(*given, **kwargs))
+            result = issued(*given, **kwargs)
         except (ValueError, TypeError, SystemError, RecursionError) as error:
             # JAX has the last two for trees that are nested too deeply.
             there = device_mesh(self.mesh, self.devices)
@@ -178,7 +179,7 @@ class Jitted(Generic[P, R]):
         self._warn_of_no_tactics()
         if self.calls.gathered:
             self._say_what_is_gathered()
-        if self.reshard == "warn" and self.calls.is_first(jitted) and (problem := self._moved(given, kwargs)) is not None:
+        if self.reshard == "warn" and self.calls.is_first(issued) and (problem := self._moved(given, kwargs)) is not None:
             warn(PlacementWarning(str(problem)))
         return result
 
@@ -225,13 +226,13 @@ class Jitted(Generic[P, R]):
 
     def trace(self, *args: object, **kwargs: object) -> JaxTraced:
         """Returns JAX's `Traced`, as `jax.jit(f).trace` does. `jax.export` accepts functions that have this method."""
-        traced = cast(Any, self.jitted).trace(*self.bound, *args, **kwargs)
+        traced = cast(Any, self.issued.jitted).trace(*self.bound, *args, **kwargs)
         self._warn_of_no_tactics()
         return traced
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
-        lowered = cast(Any, self.jitted).lower(*self.bound, *args, **kwargs)
+        lowered = cast(Any, self.issued.jitted).lower(*self.bound, *args, **kwargs)
         self._warn_of_no_tactics()
         return lowered
 
@@ -285,9 +286,9 @@ class Calls:
     """Results that calls have gathered, because the program's mesh cannot express their layouts."""
     told: bool = False
 
-    def is_first(self, jitted: JitWrapped) -> bool:
+    def is_first(self, issued: Issued[Any]) -> bool:
         """Whether the last call was the first one with its kind of arguments."""
-        before, self.seen = self.seen, signatures(jitted)
+        before, self.seen = self.seen, issued.signatures
         return self.seen != before
 
 

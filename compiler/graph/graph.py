@@ -138,7 +138,7 @@ class Graph(GraphModule):
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def run(self, *args: object, **kwargs: object) -> Any:
-        """Run on the first available devices, and wait for the results; arguments and results are the function's."""
+        """Run on the first available devices; arguments and results are the function's. Returns before the devices are done."""
         return self._compiled(*args, **kwargs)
 
 

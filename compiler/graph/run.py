@@ -7,11 +7,10 @@ than a byte travel as bytes, because JAX packs them inside a compiled program bu
     f32[data*64, 8]{+model}   -->   f32[4, 2, 64, 8] over (data, model, None, None): one block a device
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Self, cast
+from typing import Any, Self, TypeAlias, cast
 
 from jax import Array, ShapeDtypeStruct
 from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
@@ -26,12 +25,14 @@ from ...rewrites.lower.to_flow import change
 from ..jax_private import Device, jax, jnp
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
+from ..run.controller import CONTROLLER, with_token
 from ..run.device_code import run_local
 from ..run.extended_shard_map import over_devices, spec
 from .module import GraphModule
 
-# XLA:CPU ends the process when more than 32 programs over several devices wait for each other.
-IN_FLIGHT = 16
+
+Compiled: TypeAlias = Callable[..., tuple[Sequence[Array], Array]]
+"""A compiled program, which returns a token with its results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class TravelForm:
 class Launch:
     """One program: the slots that it reads and fills, and those that no later step reads, so that they are freed."""
 
-    program: Callable[..., Sequence[Array]]
+    name: str
+    program: Compiled
     reads: tuple[int, ...]
     fills: tuple[int, ...]
     frees: tuple[int, ...]
@@ -82,7 +84,7 @@ class CompiledGraph:
     def __init__(self, graph: GraphModule, devices: Sequence[Device] | None) -> None:
         self.graph = graph
         self.mesh = device_mesh(graph.mesh, devices)
-        self.programs: dict[Hashable, Callable[..., Sequence[Array]]] = {}
+        self.programs: dict[Hashable, Compiled] = {}
         block = graph.op.body.block
         self.slots = _slots(block)
         self.inputs = [TravelForm.of(cast(ArrayType, arg.type), graph.mesh) for arg in block.args]
@@ -99,16 +101,18 @@ class CompiledGraph:
             reads, fills = self.numbers(op.operands), self.numbers(op.results)
             frees = tuple({*reads, *fills} - kept)
             kept.update(frees)
-            steps.append(Launch(self.program(op), reads, fills, frees))
+            steps.append(Launch(self.name_of(op), self.program(op), reads, fills, frees))
         return steps[::-1]
 
     def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
         return tuple(self.slots[value] for value in values)
 
-    def program(self, op: Operation) -> Callable[..., Sequence[Array]]:
+    def name_of(self, op: Operation) -> str:
+        return op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
+
+    def program(self, op: Operation) -> Compiled:
         """Compiles the program of a node. Equal nodes on the same types, by one path, share one program."""
-        types = tuple(op.operand_types), tuple(op.result_types)
-        name = op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
+        types, name = (tuple(op.operand_types), tuple(op.result_types)), self.name_of(op)
         key = name, types, op.path if isinstance(op, flow.RedistributeOp) else None
         if key in self.programs:
             return self.programs[key]
@@ -123,13 +127,13 @@ class CompiledGraph:
 
         local.__name__ = name
         mapped = over_devices(local, self.mesh, [form.spec for form in takes], [form.spec for form in gives])
-        lowered = jax.jit(mapped).lower(*(form.struct(self.mesh) for form in takes))
+        lowered = jax.jit(with_token(mapped)).lower(*(form.struct(self.mesh) for form in takes))
         self.programs[key] = lowered.compile()
         return self.programs[key]
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Issues the programs one after another, and waits for the results."""
+        """Issues the programs one after another, and returns the results at once."""
         traced = self.graph.traced
         given = cast("Sequence[Array]", args)
         leaves = self.given(given, kwargs) if traced is None else [*traced.flatten(args, kwargs), *traced.consts]
@@ -142,19 +146,12 @@ class CompiledGraph:
         return tuple(results) if traced is None else traced.unflatten(results)
 
     def issue(self, env: dict[int, Array]) -> None:
-        """Runs the steps. It waits for the oldest step when too many are in flight, and for the rest at the end."""
-        flying: deque[Array] = deque()
+        """Issues the steps, and frees each value after its last reader."""
         for step in self.steps:
-            if len(flying) == IN_FLIGHT:
-                jax.block_until_ready(flying.popleft())
-            made = step.program(*(env[slot] for slot in step.reads))
+            made = CONTROLLER.run(step.name, step.program, *(env[slot] for slot in step.reads))
             env.update(zip(step.fills, made, strict=True))
-            # All results of a program are ready together. A program without results has only effects.
-            flying.append(made[-1]) if made else jax.effects_barrier()
             for slot in step.frees:
                 del env[slot]
-        # The limit holds for the whole process, and the next run starts counting from zero.
-        jax.block_until_ready(list(flying))
 
     def given(self, args: Sequence[Array], kwargs: dict[str, object]) -> list[Array]:
         """Checks the arguments of a graph that was read from text, by the names in the text."""

@@ -1,6 +1,7 @@
 """Running a plan: one kernel with its collectives inside, as `jax.jit(jax.shard_map(...))` on real devices.
 
-JAX compiles and dispatches; Partita adds nothing to a call. Checks run when JAX traces, or when a call fails.
+JAX compiles and dispatches; the controller only bounds how many calls are in flight. Checks run when JAX traces, or when a call
+fails.
 """
 
 import inspect
@@ -24,6 +25,7 @@ from ..inputs.names import Patterns
 from ..jax_private import Device, backends, get_concrete_mesh, jax
 from ..plan.state import State
 from .boundary_resharding import PlacementWarning, gathered
+from .controller import Issued
 from .extended_shard_map import is_inside
 from .partitioned import Partitioned
 
@@ -46,9 +48,9 @@ class Compiled(Generic[R]):
         # Now, not at the first call, so that `compile` raises the errors of lowering.
         self.program.lower()
         self.in_shardings, self.out_shardings = self.program.shardings
-        self.jitted = self.jit(donate)
-        self.told = False
         self.__name__ = traced.name
+        self.issued = self.jit(donate)
+        self.told = False
         self.__signature__ = traced.function.signature
 
     def __repr__(self) -> str:
@@ -72,26 +74,31 @@ class Compiled(Generic[R]):
         own = zip(self.traced.consts, self.in_shardings[len(self.traced.in_avals) :], strict=True)
         return tuple(jax.ShapeDtypeStruct(const.shape, const.dtype, sharding=sharding) for const, sharding in own)
 
-    def jit(self, donate: Patterns) -> Wrapped:
+    @property
+    def jitted(self) -> Wrapped:
+        return self.issued.jitted
+
+    def jit(self, donate: Patterns) -> Issued[R]:
         traced = self.traced
         signature = traced.function.signature
         names = donated(traced.function, donate)
 
-        def call(partita_consts: Sequence[Array], *args: object, **kwargs: object) -> object:
+        def call(partita_consts: Sequence[Array], *args: object, **kwargs: object) -> R:
             leaves = traced.flatten(args, kwargs)
-            return traced.unflatten(self.program(*leaves, *partita_consts))
+            return cast(R, traced.unflatten(self.program(*leaves, *partita_consts)))
 
         first = inspect.Parameter("partita_consts", inspect.Parameter.POSITIONAL_ONLY)
-        call.__signature__ = inspect.Signature([first, *signature.parameters.values()])
+        cast(Any, call).__signature__ = inspect.Signature([first, *signature.parameters.values()])
         call.__name__ = traced.name
-        return jax.jit(call, static_argnames=tuple(traced.static), donate_argnames=names)
+        how = {"static_argnames": tuple(traced.static), "donate_argnames": names}
+        return Issued(traced.name, call, self.mesh.size, **how)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         """Runs the plan. The results are arrays with the plan's `NamedSharding`s."""
         try:
             # A `shard_map` around runs the plan on its own devices, to which these arrays are not committed.
             consts = self.traced.consts if self.traced.consts and is_inside() else self.consts
-            results = cast(R, self.jitted(consts, *args, **kwargs))
+            results = self.issued(consts, *args, **kwargs)
         except (ValueError, TypeError, AttributeError) as error:
             if (problem := misplaced(self.plan, args, kwargs, self.mesh)) is not None:
                 raise problem from error

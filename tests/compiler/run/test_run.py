@@ -318,7 +318,7 @@ def test_a_call_on_devices_that_are_only_described_says_so(monkeypatch: pytest.M
         raise AttributeError("'Executable' object has no attribute 'local_devices'")
 
     compiled = pt.plan(lambda x: jnp.tanh(x), MESH, X).compile()
-    monkeypatch.setattr(compiled, "jitted", cannot)
+    monkeypatch.setattr(compiled, "issued", cannot)
     jitted = pt.jit(lambda x: jnp.tanh(x), mesh=MESH)
     monkeypatch.setitem(jitted.made, definitions.replaced, cannot)
     for call in (compiled, jitted):

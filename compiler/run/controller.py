@@ -1,0 +1,126 @@
+"""One controller for the process: all programs are issued under one lock, in one order, and few of them are in flight.
+
+Programs over several devices meet in collectives. If two threads issue two of them in different orders on different devices,
+both wait for ever; and XLA:CPU ends the process when more than 32 wait for one another. So each program also returns a token, a
+scalar that nobody donates, and the controller awaits the oldest token before it issues one program too many.
+
+    step 0 --> token 0,  step 1 --> token 1,  ...   before step 16 is issued, token 0 is awaited
+
+What is called within a transformation of JAX, such as an outer `jax.jit`, is issued by JAX, and not counted.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from threading import RLock
+from typing import Generic, ParamSpec, TypeVar, cast
+
+from jax import Array
+from jax.stages import Wrapped
+
+from ...dialects.ground.errors import Error
+from ...dialects.ground.validation import checked, integer, refused
+from ..jax_private import jax, jnp, signatures, trace_state_clean
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_ON_CPU = 16
+"""XLA:CPU runs each program on a thread for each device. It ends the process when more than 32 programs wait for threads."""
+
+
+class Controller:
+    """Issues programs, and awaits old ones."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.flying = deque[tuple[str, Array]]()
+        """The names and the tokens of the programs that were issued and not awaited yet, oldest first."""
+        self.most: int | None = None
+        """How many programs may be in flight; None: as many as the platform takes."""
+
+    def run(self, name: str, program: Callable[P, tuple[R, Array]], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Issues a program over several devices that returns a token too. Returns its results at once.
+
+        Raises Error if an earlier program has failed, with its name.
+        """
+        with self.lock:
+            self.wait((MOST_ON_CPU if self.most is None else self.most) - 1)
+            results, token = program(*args, **kwargs)
+            self.flying.append((name, token))
+            return results
+
+    def wait(self, most: int = 0) -> None:
+        """Awaits the oldest programs until at most so many are in flight. Raises Error if one has failed."""
+        with self.lock:
+            while len(self.flying) > most:
+                name, token = self.flying[0]
+                try:
+                    jax.block_until_ready(token)
+                except jax.errors.JaxRuntimeError as error:
+                    self.flying.popleft()
+                    raise _failed(name, error) from error
+                self.flying.popleft()
+
+
+CONTROLLER = Controller()
+"""The controller of this process: XLA's threads are those of the process, so the limit is."""
+
+
+class Issued(Generic[R]):
+    """A function that JAX compiles: issued by the controller, or by JAX within its transformations and on one device."""
+
+    def __init__(self, name: str, call: Callable[..., R], devices: int, **how: object) -> None:
+        self.name, self.devices = name, devices
+        self.jitted: Wrapped = jax.jit(call, **how)
+        """The function without a token, of which JAX makes traces and `Lowered`s."""
+        self.issued: Wrapped = jax.jit(with_token(call), **how)
+
+    def __call__(self, *args: object, **kwargs: object) -> R:
+        if self.devices == 1 or not trace_state_clean():
+            return cast(R, self.jitted(*args, **kwargs))
+        return CONTROLLER.run(self.name, cast("Callable[..., tuple[R, Array]]", self.issued), *args, **kwargs)
+
+    @property
+    def signatures(self) -> int:
+        """The number of kinds of arguments that it was called with."""
+        return signatures(self.jitted) + signatures(self.issued)
+
+
+def with_token(call: Callable[P, R]) -> Callable[P, tuple[R, Array]]:
+    """The same function, which returns a token too. It is there when the program has run on all devices."""
+
+    @functools.wraps(call)
+    def issued(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Array]:
+        return call(*args, **kwargs), jnp.zeros((), bool)
+
+    return issued
+
+
+@checked
+def set_in_flight(most: int | None) -> None:
+    """Lets at most so many programs over several devices run, or wait to run, in this process. None: the default, 16.
+
+    A call that would be one too many waits for the oldest. More of them hide longer pauses of the host, and hold more memory:
+    each keeps its arguments and results. XLA:CPU cannot run more than 16. Raises Error for fewer than 1, and for more on CPU.
+
+        pt.set_in_flight(64)   -->   a loop of steps that nobody awaits runs up to 64 steps ahead
+    """
+    size = integer(most)
+    if most is not None and (size is None or size < 1):
+        raise refused("most", "a number of programs, 1 or more, or None", most)
+    if size is not None and size > MOST_ON_CPU and jax.default_backend() == "cpu":
+        title = f"XLA:CPU cannot run {size:,} programs over several devices at once"
+        raise Error(title, helps=[f"take {MOST_ON_CPU} or fewer, or None for the default"])
+    CONTROLLER.most = size
+
+
+def _failed(name: str, error: Exception) -> Error:
+    said = next(iter(str(error).splitlines()), type(error).__name__)
+    return Error(
+        f"a call of `{name}` has failed on its devices",
+        notes=[f"JAX says: {said}"],
+        helps=["this call was not issued: it can be made again", "await the results of a call to see its error there"],
+    )

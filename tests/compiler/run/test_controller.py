@@ -1,0 +1,137 @@
+"""The controller: steps that nobody awaits run, from several threads too, and an error names the program that failed."""
+
+from collections.abc import Callable, Iterator
+from threading import Thread
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import partita as pt
+import pytest
+from partita.compiler.run.controller import CONTROLLER, MOST_ON_CPU
+
+MESH = pt.Mesh(data=8)
+X, W = np.ones((64, 16), np.float32), np.full((16, 16), 0.01, np.float32)
+STEPS = 3000
+"""XLA ends the process when more than 32 are in flight: without the controller, after some hundred of these."""
+
+
+def step(x: Any, w: Any) -> Any:
+    return jnp.tanh(x @ w) + jnp.mean(x)
+
+
+def plan_of(function: Callable[..., Any]) -> pt.Plan:
+    return pt.plan(function, MESH, X, W).apply(pt.Tile({"x": 0}, "data"))
+
+
+@pytest.fixture(autouse=True)
+def _default() -> Iterator[None]:
+    yield
+    pt.set_in_flight(None)
+
+
+def most_in_flight(call: Callable[[], object], times: int) -> int:
+    """The most programs that were in flight after one of these calls."""
+    found = 0
+    for _ in range(times):
+        call()
+        found = max(found, len(CONTROLLER.flying))
+    return found
+
+
+def test_steps_that_nobody_awaits_run() -> None:
+    run = plan_of(step).compile()
+    assert most_in_flight(lambda: run(X, W), STEPS) == MOST_ON_CPU
+    np.testing.assert_allclose(run(X, W), step(X, W), rtol=1e-6)
+
+
+def test_donated_steps_that_nobody_awaits_run() -> None:
+    function = plan_of(step)
+    run, kept = function.compile(donate="x"), function.compile()
+    x, w = jax.device_put((X, W), tuple(run.in_shardings))
+    expected = x
+    for _ in range(STEPS):
+        expected = kept(expected, w)
+    for _ in range(STEPS):
+        x = run(x, w)
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_functions_and_graphs_share_one_limit() -> None:
+    plan = plan_of(step)
+    run, graph = plan.compile(), plan.lower("collective")
+    jitted = pt.jit(step, mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
+    assert most_in_flight(lambda: (run(X, W), jitted(X, W), graph.run(X, W)), 200) == MOST_ON_CPU
+    np.testing.assert_allclose(graph.run(X, W), jitted(X, W), rtol=1e-6)
+
+
+def test_two_threads_with_two_programs_each_run() -> None:
+    results = dict[tuple[int, int], Any]()
+
+    def work(number: int) -> None:
+        runs = [plan_of(lambda x, w, by=number + at: step(x, w) * by).compile() for at in range(2)]
+        for _ in range(STEPS // 4):
+            results.update({(number, at): run(X, W) for at, run in enumerate(runs)})
+
+    threads = [Thread(target=work, args=(number,)) for number in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for (number, at), found in results.items():
+        np.testing.assert_allclose(found, step(X, W) * (number + at), rtol=1e-6)
+    assert len(results) == 4
+
+
+def test_fewer_may_be_in_flight() -> None:
+    run = plan_of(step).compile()
+    pt.set_in_flight(2)
+    assert most_in_flight(lambda: run(X, W), 50) == 2
+    CONTROLLER.wait()
+    assert not CONTROLLER.flying
+
+
+def test_what_is_called_in_a_transformation_has_no_token() -> None:
+    run = plan_of(step).compile()
+    CONTROLLER.wait()
+    jaxpr = jax.make_jaxpr(run)(X, W)
+    jax.block_until_ready((jax.jit(run)(X, W), jax.grad(lambda w: run(X, w).sum())(W), jax.vmap(run)(X[None], W[None])))
+    assert not CONTROLLER.flying and len(jaxpr.out_avals) == len(run.jaxpr(X, W).out_avals) == 1
+
+
+def test_one_device_needs_no_token() -> None:
+    run = pt.plan(step, pt.Mesh(data=1), X, W).compile()
+    CONTROLLER.wait()
+    run(X, W)
+    assert not CONTROLLER.flying
+
+
+def test_a_program_that_failed_is_named_by_a_later_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = plan_of(step).compile()
+    run(X, W)
+    pt.set_in_flight(1)
+
+    def fails(_: object) -> None:
+        raise jax.errors.JaxRuntimeError("INTERNAL: a device is lost\n  at 0x1")
+
+    monkeypatch.setattr(jax, "block_until_ready", fails)
+    with pytest.raises(pt.Error, match="a call of `step` has failed on its devices") as error:
+        run(X, W)
+    assert error.value.notes == ("JAX says: INTERNAL: a device is lost",)
+    monkeypatch.undo()
+    np.testing.assert_allclose(run(X, W), step(X, W), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("most", "says"),
+    [
+        (0, "`most` takes a number of programs, 1 or more, or None, got 0"),
+        ("many", "`most` takes an integer, got .many."),
+        (17, "XLA:CPU cannot run 17 programs over several devices at once"),
+    ],
+)
+def test_a_wrong_limit_is_refused(most: Any, says: str) -> None:
+    with pytest.raises(pt.Error, match=says):
+        pt.set_in_flight(most)
+    assert CONTROLLER.most is None
