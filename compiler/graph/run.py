@@ -30,7 +30,6 @@ from ..run.device_code import run_local
 from ..run.extended_shard_map import over_devices, spec
 from .module import GraphModule
 
-
 Compiled: TypeAlias = Callable[..., tuple[Sequence[Array], Array]]
 """A compiled program, which returns a token with its results."""
 

@@ -1,14 +1,15 @@
 """The controller: steps that nobody awaits run, from several threads too, and an error names the program that failed."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Thread
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import partita as pt
 import pytest
+
+import partita as pt
+from partita.compiler.jax_private import jax, jnp
 from partita.compiler.run.controller import CONTROLLER, MOST_ON_CPU
 
 MESH = pt.Mesh(data=8)
@@ -19,6 +20,10 @@ STEPS = 3000
 
 def step(x: Any, w: Any) -> Any:
     return jnp.tanh(x @ w) + jnp.mean(x)
+
+
+def scaled(by: int, x: Any, w: Any) -> Any:
+    return step(x, w) * by
 
 
 def plan_of(function: Callable[..., Any]) -> pt.Plan:
@@ -70,7 +75,7 @@ def test_two_threads_with_two_programs_each_run() -> None:
     results = dict[tuple[int, int], Any]()
 
     def work(number: int) -> None:
-        runs = [plan_of(lambda x, w, by=number + at: step(x, w) * by).compile() for at in range(2)]
+        runs = [plan_of(partial(scaled, number + at)).compile() for at in range(2)]
         for _ in range(STEPS // 4):
             results.update({(number, at): run(X, W) for at, run in enumerate(runs)})
 
