@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from xdsl import irdl
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
@@ -44,9 +45,9 @@ def enclosing_ops(op: Operation) -> Iterator[Operation]:
 
 
 def mesh_of(op: Operation) -> Mesh:
-    """The mesh of the module around `op`: the innermost that names one. Raises VerifyException if none does."""
+    """The mesh of the function or the module around `op`: the innermost that names one. Raises VerifyException if none does."""
     for each in enclosing_ops(op):
-        if isinstance(each, ModuleOp) and isinstance(mesh := each.attributes.get(MESH), StringAttr):
+        if isinstance(each, ModuleOp | FuncOp) and isinstance(mesh := each.attributes.get(MESH), StringAttr):
             try:
                 return Mesh.parse(mesh.data)
             except Error as error:
@@ -54,7 +55,7 @@ def mesh_of(op: Operation) -> Mesh:
     raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
 
 
-def set_mesh(module: ModuleOp, mesh: Mesh) -> None:
+def set_mesh(module: ModuleOp | FuncOp, mesh: Mesh) -> None:
     """Writes the mesh that `mesh_of` reads."""
     module.attributes[MESH] = StringAttr(str(mesh))
 
@@ -253,6 +254,9 @@ class Redistribute(ArrayOp):
             raise VerifyException(f"`{self.name}` of several values says no path")
         for source, target in self.changes:
             check_same_value(self, source, target)
+            if source.on != target.on:
+                title = f"`{self.name}` stays on its device set, and `flow.transfer` moves: {source.text} to {target.text}"
+                raise VerifyException(title)
             if new := set(target.layout.pending) - set(source.layout.pending):
                 axes = ", ".join(f"`{each.axis}`" for each in new)
                 raise VerifyException(f"`{self.name}` resolves pending reductions, but {target.text} adds one over {axes}")

@@ -8,6 +8,12 @@ of one device.
       %1 = flow.redistribute %0 : f32[data*64, 8] -> f32[256, 8]
       flow.return %1 : f32[256, 8]
     }
+
+A graph may span several device sets. Then the types say where values are, each kernel's function names its mesh, and a transfer
+moves a value from one set to another.
+
+    %0 = flow.kernel @a_0(%x) : f32[data*64, 8] on left -> f32[data*64, 8] on left
+    %1 = flow.transfer %0 : f32[data*64, 8] on left -> f32[data*32, 8] on right
 """
 
 from collections.abc import Sequence
@@ -22,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Redistribute, enclosing_ops, global_shape
+from .array import Barrier, Redistribute, check_same_value, enclosing_ops, global_shape
 from .ground.errors import nearest
 from .op_text import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
@@ -132,6 +138,11 @@ class KernelOp(ArrayOp):
     def __init__(self, callee: str, operands: Sequence[SSAValue], result_types: Sequence[ArrayType]):
         super().__init__(operands, result_types, {"callee": builtin.SymbolRefAttr(callee)})
 
+    def verify_(self) -> None:
+        if len(sets := dict.fromkeys(array.on for array in array_types((*self.ins, *self.outs)))) > 1:
+            names = " and ".join(f"`{name}`" for name in sets)
+            raise VerifyException(f"`{self.name} @{self.name_of_kernel}` runs on one device set, but has values on {names}")
+
     @property
     def name_of_kernel(self) -> str:
         return self.callee.string_value()
@@ -157,6 +168,51 @@ class RedistributeOp(Redistribute):
 
 
 @irdl.irdl_op_definition
+class TransferOp(ArrayOp):
+    """Copies a value to another device set, block by block: each device there receives from one device here.
+
+    Constraints: the operand and the result have one element type and one global shape; they are on different device sets;
+    nothing is pending; each block of the result lies in one block of the operand, so that nobody sends parts that others lack.
+
+    ```
+    f32[data*64, 8] on left, data=2   -->   f32[data*32, 8] on right, data=4: two devices receive a half of each block
+    ```
+    """
+
+    name = "flow.transfer"
+    x = irdl.operand_def(ArrayType)
+    out = irdl.result_def(ArrayType)
+
+    traits = irdl.lazy_traits_def(lambda: (HasParent(GraphOp),))
+
+    def __init__(self, x: SSAValue, result_type: ArrayType):
+        super().__init__([x], [result_type])
+
+    @property
+    def ends(self) -> tuple[ArrayType, ArrayType]:
+        """The type before and after."""
+        before, after = array_types((self.x, self.out))
+        return before, after
+
+    def verify_(self) -> None:
+        source, target = self.ends
+        check_same_value(self, source, target)
+        if source.on == target.on:
+            raise VerifyException(f"`{self.name}` moves to another device set, but both are on `{source.on}`")
+        for array in self.ends:
+            if array.layout.natural is not array.layout:
+                raise VerifyException(f"`{self.name}` moves blocks of consecutive elements, not {array.text}")
+        if not covers(source, target):
+            raise VerifyException(f"no block of {source.text} has all of a block of {target.text}: write `flow.redistribute` first")
+
+
+def covers(source: ArrayType, target: ArrayType) -> bool:
+    """Whether each block of a value in one layout lies in a block of it in the other one."""
+    blocks = zip(source.layout.local_shape, target.layout.local_shape, strict=True)
+    return all(have == want or (want and have % want == 0) for have, want in blocks)
+
+
+@irdl.irdl_op_definition
 class BarrierOp(Barrier):
     """Delays the users of its results until all operands are available: `flow.barrier %w, %h` delays a gather of `%w`."""
 
@@ -172,4 +228,4 @@ class ReturnOp(Terminator):
     traits = irdl.lazy_traits_def(lambda: (IsTerminator(), HasParent(GraphOp)))
 
 
-FLOW = Dialect("flow", [GraphOp, KernelOp, RedistributeOp, BarrierOp, ReturnOp])
+FLOW = Dialect("flow", [GraphOp, KernelOp, RedistributeOp, TransferOp, BarrierOp, ReturnOp])

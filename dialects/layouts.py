@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,13 +21,14 @@ from .ranges.algebra import (
     Product,
     Range,
     Sub,
+    SubAxis,
     local,
     major_to_minor,
     placed,
     size,
     twice,
 )
-from .ranges.factor import Factor, joined, natural, tiling, windows_over
+from .ranges.factor import Factor, joined, natural, split_factor, tiling, windows_over
 from .ranges.text import PendingText, parse_array_text
 
 
@@ -156,6 +157,22 @@ class Layout(Interned):
         ```
         """
         return _joined(self, frozenset(axis.axis for axis in self.axes if axis.axis in axes and axis is not axis.axis))
+
+    def split(self, parts: Iterable[Place]) -> Layout:
+        """The same layout with all sub-axes of an axis in its place, if any of them is among `parts`. The inverse of `joined`.
+
+        ```
+        [data*2, 8], data.0:2   -->   [data.0:2*data.1:4*2, 8]
+        ```
+        """
+        split = {part.axis: part.split for part in parts if isinstance(part, SubAxis)}
+        if not any(axis in split for axis in self.named):
+            return self
+        found = ((dim, each) for dim, factor in self.factors for each in _parts_of(factor, split))
+        pending = (
+            Pending(each.monoid, axis, each.dim, each.backwards) for each in self.pending for axis in _sub_axes(each.axis, split)
+        )
+        return Layout.of(self.global_shape, found, pending)
 
     def inner(self, dim: int, stride: int) -> int:
         """The number of local elements along `dim` that lie within one step of `stride`.
@@ -303,6 +320,17 @@ def _joined(layout: Layout, split: frozenset[Axis]) -> Layout:
             parts = [Factor(axis, one.stride, one.halo)]
         found += [(dim, each) for each in parts]
     return Layout.of(shape, found, layout.pending)
+
+
+def _sub_axes(place: Place, split: Mapping[Axis, tuple[int, ...]]) -> Sequence[Place]:
+    """The place itself or, if it is a split axis, its sub-axes, major to minor."""
+    if not isinstance(place, Axis) or place not in split:
+        return (place,)
+    return [SubAxis(place, split[place], at) for at in range(len(split[place]))]
+
+
+def _parts_of(factor: Factor, split: Mapping[Axis, tuple[int, ...]]) -> Sequence[Factor]:
+    return split_factor(_sub_axes(factor.axis, split), factor)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,4 +1,4 @@
-"""The type of every value: an element type and a layout, and the attribute that names mesh axes."""
+"""The type of every value: an element type, a layout and a device set, and the attribute that names mesh axes."""
 
 import re
 from functools import cached_property, lru_cache
@@ -17,30 +17,31 @@ from .ranges.algebra import Extent, Place
 
 # A dim may contain a sub-range, `512[0 : 256 : 1]`, with plain numbers as bounds: brackets nest at most twice.
 # Pending reductions follow without a blank, so a `{` after a blank is always something else.
-_ARRAY = re.compile(r"\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?")
+_ARRAY = re.compile(r"(\w+\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\{[^{}]*\})?)(?: on ([\w.:]+))?")
 _AXES = re.compile(r"\(\s*[\w.:@]+(?:\s*,\s*[\w.:@]+)*\s*\)")
 
 
-# By element type and layout. Types are never freed, like layouts.
-_made: dict[tuple[str, Layout], "ArrayType"] = {}
+# By element type, layout and device set. Types are never freed, like layouts.
+_made: dict[tuple[str, Layout, str], "ArrayType"] = {}
 
 
 @irdl_attr_definition
-class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
+class ArrayType(TextAttr[tuple[str, Layout, str]], TypeAttribute):
     """An array of `dtype` (a NumPy name) with a `layout`: `!array.array<f32[data*128, 256]{+model}>`.
 
-    Two types are equal exactly if they are the same object, however they were made.
+    In a program on several device sets it also says on which set the array is: `f32[data*128, 256] on left`, where `data` is
+    the axis `data@left`. Two types are equal exactly if they are the same object, however they were made.
     """
 
     name = "array.array"
 
-    def __new__(cls, data: tuple[str, Layout]) -> "ArrayType":
+    def __new__(cls, data: tuple[str, Layout, str]) -> "ArrayType":
         # Interned here and not only in `of`, because xDSL's parser calls the class.
         return _made.get(data) or _made.setdefault(data, object.__new__(cls))
 
     @staticmethod
-    def of(dtype: str, layout: Layout) -> "ArrayType":
-        key = (dtype, layout)
+    def of(dtype: str, layout: Layout, on: str = "") -> "ArrayType":
+        key = (dtype, layout, on)
         return _made.get(key) or ArrayType(key)
 
     @staticmethod
@@ -50,7 +51,7 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
         return ArrayType.of(dtype, Layout(tuple(map(Extent, shape))))
 
     @classmethod
-    def new(cls, params: tuple[str, Layout]) -> "ArrayType":
+    def new(cls, params: tuple[str, Layout, str]) -> "ArrayType":
         return cls.of(*params)
 
     @cached_property
@@ -60,6 +61,11 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
     @cached_property
     def layout(self) -> Layout:
         return self.data[1]
+
+    @cached_property
+    def on(self) -> str:
+        """The name of the device set; empty in a program with one set."""
+        return self.data[2]
 
     @cached_property
     def is_whole(self) -> bool:
@@ -80,7 +86,8 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
 
     @cached_property
     def text(self) -> str:
-        return self.layout.text(self.dtype)
+        text = self.layout.text(self.dtype)
+        return f"{text.replace(f'@{self.on}', '')} on {self.on}" if self.on else text
 
     @cached_property
     def local(self) -> "ArrayType":
@@ -89,8 +96,12 @@ class ArrayType(TextAttr[tuple[str, Layout]], TypeAttribute):
 
     @classmethod
     def read(cls, parser: AttrParser) -> "ArrayType":
-        what = "an array type, like `f32[data*128, 256]`"
-        return take_match(parser, _ARRAY, what, lambda found: ArrayType.of(*parse_array(found[0], *meshes(parser))))
+        def array(found: re.Match[str]) -> ArrayType:
+            on = found[2] or ""
+            sets = [mesh for mesh in meshes(parser) if mesh.devices == on] if on else meshes(parser)
+            return ArrayType.of(*parse_array(found[1], *sets), on)
+
+        return take_match(parser, _ARRAY, "an array type, like `f32[data*128, 256]`", array)
 
     def __eq__(self, other: object) -> bool:
         return self is other

@@ -69,7 +69,7 @@ class Factor(Interned):
     @property
     def parts(self) -> list[Factor]:
         """The factor as one factor on each of its places, major to minor: the inverse of `joined`."""
-        return _split_factor(placed(self.place), self)
+        return split_factor(placed(self.place), self)
 
     @property
     def span(self) -> int:
@@ -226,7 +226,7 @@ def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
     return windowed(extent, blocks, minor.before, minor.after) if minor.has_halo else blocks
 
 
-def _split_factor(places: Sequence[Place | Product], one: Factor) -> list[Factor]:
+def split_factor(places: Sequence[Place | Product], one: Factor) -> list[Factor]:
     """Splits a factor into one factor on each of these places, major to minor."""
     found, stride = list[Factor](), one.stride
     for place in reversed(places):
@@ -244,7 +244,7 @@ def settled(extent: int, factors: list[Factor]) -> list[Factor]:
     """
     if len(factors) < 2 or not any(factor.has_halo for factor in factors) or (one := joined(extent, factors)) is None:
         return factors
-    return _split_factor([each.place for each in major_first(factors)], one)
+    return split_factor([each.place for each in major_first(factors)], one)
 
 
 def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor | None], *factors: Factor) -> Factor | None:
@@ -264,7 +264,7 @@ def crossing(beside: Sequence[Factor], extent: int, cross: Callable[..., Factor 
         return cross(*factors)
     if (there := cross(*wholes)) is None:
         return None
-    parts = _split_factor([each.place for each in every[0]], there)
+    parts = split_factor([each.place for each in every[0]], there)
     return next(part for part in parts if part.place is factors[0].place)
 
 

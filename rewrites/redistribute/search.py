@@ -60,6 +60,7 @@ def path(source: Layout, target: Layout, itemsize: int) -> Path:
         -->  all_to_all over (data) 0@128 to 1@128: 196608 bytes
     ```
     """
+    source, target = source.split(target.axes), target.split(source.axes)
     pending = tuple(each for each in source.pending if each not in target.pending and each.axis.size > 1)
     start, target = source.with_pending(()), target.with_pending(())
     scans, folds = tuple(each for each in pending if each.scans), tuple(each for each in pending if each.is_gathered)
