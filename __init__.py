@@ -53,8 +53,11 @@ if TYPE_CHECKING:
     from .compiler.ops.constrain import constrain as constrain
     from .compiler.ops.tag import tag as tag
     from .compiler.plan.named_laws import rule as rule
+    from .compiler.programs.kernel import kernel as kernel
+    from .compiler.programs.program import program as program
     from .compiler.run.boundary_resharding import PlacementWarning as PlacementWarning
     from .compiler.run.controller import set_in_flight as set_in_flight
+    from .compiler.run.device_sets import devices as devices
     from .compiler.trace.trace import trace as trace
     from .dialects.ground.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh
@@ -74,11 +77,14 @@ _HOMES = {
     "at": _TACTICS,
     "constrain": "compiler.ops.constrain",
     "define": "compiler.define.define",
+    "devices": "compiler.run.device_sets",
     "jit": "compiler.api.jit",
+    "kernel": "compiler.programs.kernel",
     "load": "compiler.api.notation",
     "or_else": _TACTICS,
     "parse": "compiler.api.notation",
     "plan": "compiler.api.plan",
+    "program": "compiler.programs.program",
     "repeat": _TACTICS,
     "replay": "compiler.api.replay",
     "rule": "compiler.plan.named_laws",

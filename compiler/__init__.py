@@ -5,7 +5,8 @@ Data flows from the bottom of this list to the top, and each folder imports only
     cli        the commands `partita` and `partita-opt`
     shell      `partita shell`: a session of tactics and questions, in a terminal or from a script
     testing    plan files in the tests of a user: a fixture of pytest
-    api        what `import partita` shows: plans, tactics, `jit`, `load`
+    programs   programs of several kernels, each on a device set: `kernel`, `program`
+    api        plans, tactics, `jit`, `load`: what `import partita` shows of one plan
     report     a plan as one page for a browser
     graph      a plan as a dataflow graph of kernels, and how it runs node by node
     run        a plan as one function on devices, its derivatives, and the comparison with the original

@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 
 from jax import Array
 from jax.core import ShapedArray
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive
 from jax.stages import Wrapped
 
 jax: Any = import_module("jax")
@@ -34,6 +34,7 @@ set_xla_metadata: Any = import_module("jax.experimental.xla_metadata").set_xla_m
 Tracer: Any = import_module("jax.core").Tracer
 trace_context: Any = import_module("jax._src.config").trace_context
 eval_context: Any = import_module("jax._src.core").eval_context
+traced_apart: Any = jax.make_user_context("")
 trace_state_clean: Any = import_module("jax._src.core").trace_state_clean
 backends: Any = import_module("jax.extend.backend").backends
 fancy_primitive_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers
@@ -251,6 +252,11 @@ def signatures(jitted: Wrapped) -> int:
     return cast(int, cast(Any, jitted)._cache_size())
 
 
+def is_staged(tracer: object) -> bool:
+    """Whether a tracer is a variable of a program that JAX writes down, as `jax.jit` does, and has no value yet."""
+    return isinstance(tracer, _DynamicJaxprTracer)
+
+
 def with_counts(eqn: JaxprEqn) -> JaxprEqn:
     """Adds the parameters `num_consts` and `num_carry` to a `scan`. Since JAX 0.12 they are in its trees of operands."""
     if "ft_in" not in eqn.params:
@@ -300,10 +306,25 @@ def marking_gradients() -> Generator[None]:
 
     _VJP.__call__, jax.custom_vjp.__call__ = pulled, applied
     try:
-        with _traced_apart("gradients"):
+        with traced_apart("gradients"):
             yield
     finally:
         _VJP.__call__, jax.custom_vjp.__call__ = pullback, apply
+
+
+def evaluated(eqn: JaxprEqn, values: Sequence[object]) -> list[Array]:
+    """The results of one equation, if its variables have these values, in order; those at its literals are not read."""
+    given = [var.val if isinstance(var, Literal) else value for var, value in zip(eqn.invars, values, strict=True)]
+    # Any: JAX's primitives and equations have no types.
+    primitive, manager = cast(Any, eqn.primitive), cast(Any, eqn).ctx.manager
+    with manager:
+        found = primitive.bind(*given, **primitive.get_bind_params(eqn.params))
+    return found if primitive.multiple_results else [found]
+
+
+def on_its_line(info: SourceInfo) -> AbstractContextManager[object]:
+    """A context in which equations come from the line, and the scopes, of another one."""
+    return source_info_util.user_context(info.traceback, name_stack=info.name_stack)
 
 
 def gradient_mark(eqn: JaxprEqn) -> str:
@@ -342,9 +363,9 @@ def platform() -> str:
     return jax.default_backend() if device is None else device.platform
 
 
+_DynamicJaxprTracer: Any = import_module("jax._src.interpreters.partial_eval").DynamicJaxprTracer
 _checkpoint_name: Any = import_module("jax.ad_checkpoint").checkpoint_name
 _VJP: Any = import_module("jax._src.api").VJP
-_traced_apart: Any = jax.make_user_context("")
 _mesh_axes_groups: Any = getattr(import_module("jax._src.config"), "use_rgv3", None)
 
 _LOWERED_BY_TRACING = lower_fun(lambda: ()).__qualname__

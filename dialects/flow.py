@@ -203,7 +203,9 @@ class TransferOp(ArrayOp):
             if array.layout.natural is not array.layout:
                 raise VerifyException(f"`{self.name}` moves blocks of consecutive elements, not {array.text}")
         if not covers(source, target):
-            raise VerifyException(f"no block of {source.text} has all of a block of {target.text}: write `flow.redistribute` first")
+            raise VerifyException(
+                f"no block of {source.text} has all of a block of {target.text}: write `flow.redistribute` first"
+            )
 
 
 def covers(source: ArrayType, target: ArrayType) -> bool:

@@ -170,7 +170,9 @@ class Layout(Interned):
             return self
         found = ((dim, each) for dim, factor in self.factors for each in _parts_of(factor, split))
         pending = (
-            Pending(each.monoid, axis, each.dim, each.backwards) for each in self.pending for axis in _sub_axes(each.axis, split)
+            Pending(each.monoid, axis, each.dim, each.backwards)
+            for each in self.pending
+            for axis in _sub_axes(each.axis, split)
         )
         return Layout.of(self.global_shape, found, pending)
 

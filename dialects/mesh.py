@@ -67,6 +67,8 @@ class Mesh(Interned, Mapping[str, int]):
     """What each device is."""
     trips: tuple[tuple[str, int], ...]
     """The loops in which tactics have placed ranges, outer first, each with its trips. They are places in time."""
+    part: tuple[Mesh, tuple[int, ...], str] | None
+    """The set that this one is a part of, the numbers of its devices there, and how it was taken; None if it is whole."""
     places: tuple[Place, ...] = field(init=False)
     """The axes as places. An axis that is split appears as its sub-axes."""
     loops: tuple[Loop, ...] = field(init=False)
@@ -103,13 +105,62 @@ class Mesh(Interned, Mapping[str, int]):
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
         sizes = {str.__str__(name): cast(int, size) for name, size in given}
         pairs = tuple((_axis_name(name, size), _count(name, size)) for name, size in sizes.items())
-        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "", chip, ())
+        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "", chip, (), None)
+
+    def _with(self, **fields: object) -> Mesh:
+        """The same mesh with other fields."""
+        return intern(Mesh, *(fields.get(name, getattr(self, name)) for name in Mesh.__match_args__))
 
     def on(self, devices: str) -> Mesh:
         """Returns the same mesh on the device set of this name. Its axes are other places: `data@left`."""
         if not isinstance(devices, str) or (devices and not _NAME.fullmatch(devices)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("devices", "the name of a device set", devices)
-        return intern(Mesh, self.pairs, self.slow, devices, self.chip, self.trips)
+        return self._with(devices=devices, part=None)
+
+    @checked
+    def at(self, **coordinates: int) -> Mesh:
+        """The devices at coordinates of some axes: a device set of its own, with the other axes.
+
+        Raises `Error` for an axis that the mesh does not have, and for one without such a coordinate.
+
+        ```
+        pt.Mesh(stage=2, data=4).on("pipe").at(stage=1)   -->   data=4 on `pipe_stage1`, the last four devices of `pipe`
+        ```
+        """
+        fixed = {name: integer(at) for name, at in coordinates.items()}
+        for name, at in fixed.items():
+            size = self[name]
+            if at is None or not 0 <= at < size:
+                title = f"axis `{name}` has no coordinate {shown(coordinates[name])}"
+                raise Error(title, helps=[f"its {size} coordinates are 0 to {size - 1}"])
+        every = enumerate(itertools.product(*(range(size) for _, size in self.pairs)))
+        names = [name for name, _ in self.pairs]
+        numbers = [number for number, at in every if fixed.items() <= dict(zip(names, at, strict=True)).items()]
+        kept = [(name, size) for name, size in self.pairs if name not in fixed]
+        if len(kept) + len(fixed) != len(names):
+            raise Error(f"a part of {self} is taken along whole axes", helps=["split axes of the part, not of the mesh"])
+        said = ", ".join(f"{name}={at}" for name, at in fixed.items())
+        return self._part(kept, numbers, "".join(f"_{name}{at}" for name, at in fixed.items()), f".at({said})")
+
+    def _slice(self, taken: slice) -> Mesh:
+        """Some of the devices of a set with one axis: `pt.devices(8)[:2]`."""
+        if len(self.pairs) != 1:
+            raise Error(f"{self} has {len(self.pairs)} axes, and is not a row of devices", helps=["take a part of it by `at`"])
+        ((name, size),) = self.pairs
+        numbers = range(size)[taken]
+        if not numbers:
+            raise Error(
+                f"a set of {size} devices has none at [{taken.start}:{taken.stop}]", helps=["a set has a device at least"]
+            )
+        label = f"_{numbers[0]}_{numbers[-1] + 1}" + (f"_{numbers.step}" if numbers.step != 1 else "")
+        said = ":".join(str(each) for each in (numbers[0], numbers[-1] + 1, numbers.step)[: 2 + (numbers.step != 1)])
+        return self._part([(name, len(numbers))], numbers, label, f"[{said}]")
+
+    def _part(self, pairs: Sequence[tuple[str, int]], numbers: Sequence[int], label: str, said: str) -> Mesh:
+        """A set of some of the devices of this one, whose name continues with a label. `said` is how it was taken."""
+        whole, slow = self.in_space, tuple(name for name in self.slow if name in dict(pairs))
+        name = (self.devices or "devices") + label
+        return whole._with(pairs=tuple(pairs), slow=slow, devices=name, part=(whole, tuple(numbers), said))
 
     def check(self) -> None:
         for name, size in self.pairs:
@@ -121,7 +172,7 @@ class Mesh(Interned, Mapping[str, int]):
         object.__setattr__(self, "loops", tuple(Loop(*each, stride) for each, stride in zip(self.trips, apart, strict=False)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
-        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip, self.trips)
+        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip, self.trips, self.part)
 
     @staticmethod
     @checked
@@ -142,7 +193,7 @@ class Mesh(Interned, Mapping[str, int]):
     @property
     def in_space(self) -> Mesh:
         """The mesh without its loops."""
-        return intern(Mesh, self.pairs, self.slow, self.devices, self.chip, ()) if self.trips else self
+        return self._with(trips=()) if self.trips else self
 
     @property
     def iterations(self) -> int:
@@ -194,7 +245,7 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
-        return _mesh(axes, self.slow, self.devices, self.chip, self.trips)
+        return _mesh(axes, self.slow, self.devices, self.chip, self.trips, self.part)
 
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
@@ -246,13 +297,13 @@ class Mesh(Interned, Mapping[str, int]):
             most = "at least once" if not trips else f"less than {INTEGER_BOUND:,} times"
             raise Error(f"loop `{name}` has {trips:,} trips{' or more' * (trips > 0)}", helps=[f"a loop runs {most}"])
         trips_of = self.trips if name in dict(self.trips) else (*self.trips, (name, trips))
-        return intern(Mesh, self.pairs, self.slow, self.devices, self.chip, trips_of)
+        return self._with(trips=trips_of)
 
     def whole(self) -> Mesh:
         """Returns the mesh before it was refined."""
         wholes = {place.name: place.axis.size for place in self.places}
         slow = [name.partition(".")[0] for name in self.slow]
-        return _mesh(wholes, slow, self.devices, self.chip, self.trips)
+        return _mesh(wholes, slow, self.devices, self.chip, self.trips, self.part)
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
@@ -284,7 +335,13 @@ class Mesh(Interned, Mapping[str, int]):
         yield from zip(self, self.places, strict=True)
         yield from ((str(loop), loop) for loop in self.loops)
 
-    def __getitem__(self, name: str) -> int:
+    @overload
+    def __getitem__(self, name: str) -> int: ...
+    @overload
+    def __getitem__(self, name: slice) -> Mesh: ...
+    def __getitem__(self, name: str | slice) -> int | Mesh:
+        if isinstance(name, slice):
+            return self._slice(name)
         for axis, size in self.pairs:
             if axis == name:
                 return size
@@ -320,6 +377,8 @@ class Mesh(Interned, Mapping[str, int]):
         return ", ".join([*axes, *map(str, self.loops), *(f"{name}={value}" for name, value in said(self.chip))])
 
     def __repr__(self) -> str:
+        if self.part is not None:
+            return f"{self.part[0]!r}{self.part[2]}"
         names = [_short(name) for name in self.slow]
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
         chip = [f"{name}={value!r}" for name, value in said(self.chip)]
@@ -412,11 +471,16 @@ def _parsed(text: str) -> Mesh:
 
 
 def _mesh(
-    axes: Mapping[str, int], slow: Sequence[str], devices: str, chip: Chip, trips: Sequence[tuple[str, int]] = ()
+    axes: Mapping[str, int],
+    slow: Sequence[str],
+    devices: str,
+    chip: Chip,
+    trips: Sequence[tuple[str, int]] = (),
+    part: tuple[Mesh, tuple[int, ...], str] | None = None,
 ) -> Mesh:
     """Makes a mesh from the arguments that `Mesh.__reduce__` stores."""
     space = Mesh(axes, slow=slow).on(devices)
-    return intern(Mesh, space.pairs, space.slow, space.devices, chip, tuple(trips))
+    return intern(Mesh, space.pairs, space.slow, space.devices, chip, tuple(trips), part)
 
 
 def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[Place]:

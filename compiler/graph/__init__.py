@@ -3,6 +3,7 @@
     module  the graph as its module in the flow dialect
     nodes   nodes and edges, read off that module
     text    JSON and Graphviz
+    travel  how values go from node to node, and to other device sets
     run     the graph on devices, node by node
     graph   `Graph`: the module, with these as methods
 

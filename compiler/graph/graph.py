@@ -11,7 +11,7 @@ The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz tex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -30,13 +30,12 @@ from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.run_counts import Marks, executions
 from ..cost.counts import CountedCollective, Counts, bytes_received, count_collectives
 from ..gc_pause import without_collector
-from ..jax_private import Device
 from ..ops.shard_map import on_devices, own_collectives
 from ..plan.lowering import lowered
 from ..plan.state import State
 from .module import GraphModule
 from .nodes import Edge, Node, edges, nodes
-from .run import CompiledGraph, stablehlo
+from .run import CompiledGraph, Placed, stablehlo
 from .text import to_dot, to_json
 
 
@@ -79,8 +78,9 @@ class Graph(GraphModule):
 
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run, equal to the plan's."""
-        maps = (each for each in self.executions() if on_devices(each[0]))
-        return count_collectives(self._exchanges(), own_collectives(maps, self.foreign))
+        maps = ((name, each) for name, each in self._executions() if on_devices(each[0]))
+        own = (found for name, each in maps for found in own_collectives([each], self.foreign(name)))
+        return count_collectives(self._exchanges(), own)
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""
@@ -91,10 +91,15 @@ class Graph(GraphModule):
 
     def executions(self) -> Iterator[tuple[Operation, int, str]]:
         """Yields the ops of all kernels, in order of issue, with how often each runs and in which branches and loops."""
+        return (each for _, each in self._executions())
+
+    def _executions(self) -> Iterator[tuple[str, tuple[Operation, int, str]]]:
+        """The same, each with the name of its kernel."""
         marks = Marks()
         for op in self.op.body.block.ops:
             if isinstance(op, KernelOp):
-                yield from executions(self.kernels[op.name_of_kernel].body.block, marks)
+                name = op.name_of_kernel
+                yield from ((name, each) for each in executions(self.kernels[name].body.block, marks))
 
     def text(self) -> str:
         """The text of the graph and of its kernels; `Graph.parse` and `partita-opt` read it."""
@@ -128,8 +133,11 @@ class Graph(GraphModule):
         """
         return stablehlo(self, self.kernel(kernel))
 
-    def compile(self, devices: Sequence[Device] | None = None) -> CompiledGraph:
-        """A callable that runs the graph node by node; every kernel is compiled before it returns."""
+    def compile(self, devices: Placed = None) -> CompiledGraph:
+        """A callable that runs the graph node by node; every kernel is compiled before it returns.
+
+        `devices` are those of its device set or, by name, those of several: `{"left": jax.devices()[:2]}`.
+        """
         return CompiledGraph(self, devices)
 
     @cached_property

@@ -1,16 +1,20 @@
 """A graph as a module of the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds the queries."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
-from ...dialects.array import mesh_of
-from ...dialects.flow import GraphOp
+from ...dialects.array import MESH, mesh_of
+from ...dialects.flow import GraphOp, KernelOp
 from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
-from ...dialects.mesh import Mesh
+from ...dialects.mesh import Mesh, with_parts
+from ...dialects.op_text import array_types
+from ...dialects.types import ArrayType
 from ..trace.trace import Traced
 
 
@@ -23,23 +27,48 @@ class GraphModule:
 
     module: ModuleOp
     traced: Traced | None = None
+    own: Mapping[str, tuple[object, ...]] = field(default_factory=dict[str, tuple[object, ...]])
+    """Of a program of several kernels: the parameters without text of each kernel that has any."""
 
     @property
     def op(self) -> GraphOp:
         return cast(GraphOp, self.module.body.block.first_op)
 
-    @property
-    def foreign(self) -> tuple[object, ...]:
-        """The parameters that have no text. A graph that was read from text has none."""
-        return self.traced.foreign if self.traced is not None else ()
+    def foreign(self, kernel: str) -> tuple[object, ...]:
+        """The parameters of a kernel that have no text. A graph that was read from text has none."""
+        if self.is_joined or self.traced is None:
+            return self.own.get(kernel, ())
+        return self.traced.foreign
+
+    @cached_property
+    def is_joined(self) -> bool:
+        """Whether each kernel says its own mesh: a program of several kernels, perhaps on several device sets."""
+        return any(MESH in kernel.attributes for kernel in self.kernels.values())
 
     @property
     def name(self) -> str:
         return self.op.sym_name.data
 
     @cached_property
-    def mesh(self) -> Mesh:
-        return mesh_of(self.op)
+    def sets(self) -> dict[str, Mesh]:
+        """The device sets by name, each as a mesh whose axes are whole. A graph of one plan is on one set without a name."""
+        if not self.is_joined:
+            return {"": mesh_of(self.op)}
+        found = dict[str, Mesh]()
+        for kernel in self.kernels.values():
+            mesh = mesh_of(kernel)
+            found.setdefault(mesh.devices, mesh.whole())
+        return found
+
+    def mesh_of(self, op: Operation) -> Mesh:
+        """The mesh of a node: that of its kernel, or of its set, with the sub-axes on which its values lie."""
+        if isinstance(op, KernelOp):
+            return mesh_of(self.kernels[op.name_of_kernel])
+        return self.mesh_of_types(*array_types((*op.operands, *op.results)))
+
+    def mesh_of_types(self, *types: ArrayType) -> Mesh:
+        """The mesh of values on one set, with the sub-axes on which they lie."""
+        return with_parts(self.sets[types[0].on], (axis for type in types for axis in type.layout.named))
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:

@@ -1,69 +1,40 @@
 """Runs a graph node by node: every kernel and every redistribution is a separate `jax.jit(jax.shard_map(...))`.
 
-If a `NamedSharding` can express the layout of a value, the value goes from node to node as that array. A value that is
-pending, or whose blocks are out of order, goes as its raw local blocks, with the mesh's axes as leading dims. Numbers of less
-than a byte travel as bytes, because JAX packs them inside a compiled program but not outside of it.
+A transfer moves blocks one by one, from a device that has the block to one that wants it: that never waits for who makes them.
 
-    f32[data*64, 8]{+model}   -->   f32[4, 2, 64, 8] over (data, model, None, None): one block a device
+    %1 = flow.kernel @a_0(%0);  %2 = flow.transfer %1   -->   program(a_0); blocks to the devices of the other set
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
-from jax import Array, ShapeDtypeStruct
-from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
+from jax import Array
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, PartitionSpec
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow
+from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ..jax_private import Device, jax, jnp
-from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, with_token
 from ..run.device_code import run_local
-from ..run.extended_shard_map import over_devices, spec
+from ..run.device_sets import bound
+from ..run.extended_shard_map import over_devices
 from .module import GraphModule
+from .travel import Moves, TravelForm
+
+Placed: TypeAlias = Sequence[Device] | Mapping[str, Sequence[Device]] | None
+"""The devices of a graph: those of its one set, or of some of its sets by name, or the first ones that are free."""
 
 Compiled: TypeAlias = Callable[..., tuple[Sequence[Array], Array]]
 """A compiled program, which returns a token with its results."""
-
-
-@dataclass(frozen=True, slots=True)
-class TravelForm:
-    """How a value of this type is passed between programs: as a sharded array or as raw blocks, and with which dtype."""
-
-    raw: bool
-    shape: tuple[int, ...]
-    local: tuple[int, ...]
-    dtype: str
-    travels: str
-    spec: PartitionSpec
-
-    @classmethod
-    def of(cls, type: ArrayType, mesh: Mesh) -> Self:
-        layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
-        shape, local = layout.global_shape, layout.local_shape
-        if layout.pending or layout is not layout.natural:
-            return cls(True, (*mesh.axes.values(), *local), local, type.dtype, travels, PartitionSpec(*mesh.axes))
-        return cls(False, shape, local, type.dtype, travels, spec(layout))
-
-    def unwrap(self, block: Array) -> Array:
-        """Extracts one device's block from its part of the array that is passed."""
-        block = block.astype(self.dtype)
-        return block.reshape(self.local) if self.raw else block
-
-    def wrap(self, local: Array) -> Array:
-        local = local.astype(self.travels)
-        return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
-
-    def struct(self, mesh: DeviceMesh) -> ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(self.shape, self.travels, sharding=NamedSharding(mesh, self.spec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +42,7 @@ class Launch:
     """One program: the slots that it reads and fills, and those that no later step reads, so that they are freed."""
 
     name: str
-    program: Compiled
+    program: Compiled | Moves
     reads: tuple[int, ...]
     fills: tuple[int, ...]
     frees: tuple[int, ...]
@@ -80,13 +51,16 @@ class Launch:
 class CompiledGraph:
     """A graph on devices, with all programs compiled. Call it like the original function."""
 
-    def __init__(self, graph: GraphModule, devices: Sequence[Device] | None) -> None:
+    def __init__(self, graph: GraphModule, devices: Placed) -> None:
         self.graph = graph
-        self.mesh = device_mesh(graph.mesh, devices)
+        self.devices = _devices(graph, devices)
+        self.meshes: dict[Mesh, DeviceMesh] = {}
         self.programs: dict[Hashable, Compiled] = {}
         block = graph.op.body.block
         self.slots = _slots(block)
-        self.inputs = [TravelForm.of(cast(ArrayType, arg.type), graph.mesh) for arg in block.args]
+        self.inputs = [
+            self.form(cast(ArrayType, arg.type), graph.mesh_of_types(cast(ArrayType, arg.type))) for arg in block.args
+        ]
         end = cast(Operation, block.last_op)
         self.outputs = tuple(self.slots[value] for value in end.operands)
         self.types = cast("Sequence[ArrayType]", end.operand_types)
@@ -96,7 +70,7 @@ class CompiledGraph:
         """Compiles the programs, in order of issue. A barrier is no program: its results are its operands."""
         steps: list[Launch] = []
         kept = {*self.outputs, *range(len(block.args))}
-        for op in reversed([op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp)]):
+        for op in reversed([op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]):
             reads, fills = self.numbers(op.operands), self.numbers(op.results)
             frees = tuple({*reads, *fills} - kept)
             kept.update(frees)
@@ -106,27 +80,39 @@ class CompiledGraph:
     def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
         return tuple(self.slots[value] for value in values)
 
-    def name_of(self, op: Operation) -> str:
-        return op.name_of_kernel if isinstance(op, flow.KernelOp) else "redistribute"
+    def form(self, type: ArrayType, mesh: Mesh) -> TravelForm:
+        """How a value travels. `mesh` has the axes on which it lies, or their sub-axes."""
+        if mesh not in self.meshes:
+            self.meshes[mesh] = device_mesh(mesh, self.devices[mesh.devices])
+        split = ArrayType.of(type.dtype, type.layout.split(mesh.places), type.on)
+        return TravelForm.of(split, mesh, self.meshes[mesh])
 
-    def program(self, op: Operation) -> Compiled:
+    def name_of(self, op: Operation) -> str:
+        return op.name_of_kernel if isinstance(op, flow.KernelOp) else op.name.removeprefix("flow.")
+
+    def program(self, op: Operation) -> Compiled | Moves:
         """Compiles the program of a node. Equal nodes on the same types, by one path, share one program."""
-        types, name = (tuple(op.operand_types), tuple(op.result_types)), self.name_of(op)
+        graph = self.graph
+        if isinstance(op, flow.TransferOp):
+            source, target = (self.form(type, graph.mesh_of_types(type)) for type in op.ends)
+            return Moves.between(source, target)
+        types, name, mesh = (tuple(op.operand_types), tuple(op.result_types)), self.name_of(op), graph.mesh_of(op)
         key = name, types, op.path if isinstance(op, flow.RedistributeOp) else None
         if key in self.programs:
             return self.programs[key]
-        graph = self.graph
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
-        takes, gives = ([TravelForm.of(cast(ArrayType, type), graph.mesh) for type in side] for side in types)
+        foreign = graph.foreign(name)
+        takes, gives = ([self.form(cast(ArrayType, type), mesh) for type in side] for side in types)
 
         def local(*blocks: Array) -> tuple[Array, ...]:
             given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]
-            values = run_local(kernel.body.block, given, graph.foreign)
+            values = run_local(kernel.body.block, given, foreign)
             return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
 
         local.__name__ = name
-        mapped = over_devices(local, self.mesh, [form.spec for form in takes], [form.spec for form in gives])
-        lowered = jax.jit(with_token(mapped)).lower(*(form.struct(self.mesh) for form in takes))
+        there = self.meshes[mesh] if mesh in self.meshes else device_mesh(mesh, self.devices[mesh.devices])
+        mapped = over_devices(local, there, [form.spec for form in takes], [form.spec for form in gives])
+        lowered = jax.jit(with_token(mapped)).lower(*(form.struct for form in takes))
         self.programs[key] = lowered.compile()
         return self.programs[key]
 
@@ -139,7 +125,7 @@ class CompiledGraph:
         self.check(leaves)
         env: dict[int, Array] = {}
         for slot, (leaf, form) in enumerate(zip(leaves, self.inputs, strict=True)):
-            env[slot] = jax.device_put(jnp.asarray(leaf, form.travels), NamedSharding(self.mesh, form.spec))
+            env[slot] = jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
         self.issue(env)
         results = [env[slot].astype(type.dtype) for slot, type in zip(self.outputs, self.types, strict=True)]
         return tuple(results) if traced is None else traced.unflatten(results)
@@ -147,8 +133,12 @@ class CompiledGraph:
     def issue(self, env: dict[int, Array]) -> None:
         """Issues the steps, and frees each value after its last reader."""
         for step in self.steps:
-            made = CONTROLLER.run(step.name, step.program, *(env[slot] for slot in step.reads))
-            env.update(zip(step.fills, made, strict=True))
+            given = [env[slot] for slot in step.reads]
+            if isinstance(step.program, Moves):
+                with CONTROLLER.lock:
+                    env[step.fills[0]] = step.program(*given)
+            else:
+                env.update(zip(step.fills, CONTROLLER.run(step.name, step.program, *given), strict=True))
             for slot in step.frees:
                 del env[slot]
 
@@ -167,8 +157,8 @@ class CompiledGraph:
         return list(args)
 
     def check(self, leaves: Sequence[object]) -> None:
-        """Raises Error for arrays that must not be moved to the devices implicitly."""
-        here = set(self.mesh.devices.flat)
+        """Raises Error for arrays that must not be moved to the devices implicitly: a program of several kernels moves all."""
+        here = {device for those in self.devices.values() for device in those}
         for name, leaf in zip(self.graph.arguments, leaves, strict=True):
             if isinstance(leaf, jax.core.Tracer):
                 raise Error(
@@ -178,10 +168,22 @@ class CompiledGraph:
             devices = (
                 cast("set[Device]", cast(Any, leaf.sharding).device_set) if isinstance(leaf, Array) and leaf.committed else here
             )
-            if devices != here:
+            if devices != here and not self.graph.is_joined:
                 there = ", ".join(sorted(map(str, devices)))
                 helps = ["leave it uncommitted", "or compile for its devices: graph.compile(devices=...)"]
                 raise Error(f"argument `{name}` is committed to {there}, but the graph runs on other devices", helps=helps)
+
+
+def _devices(graph: GraphModule, given: Placed) -> dict[str, list[Device]]:
+    """The devices of each set. Raises Error if they do not fit."""
+    sets = graph.sets
+    if len(sets) > 1 or isinstance(given, Mapping):
+        if given is not None and not isinstance(given, Mapping):
+            names = ", ".join(f'"{name}": [...]' for name in sets)
+            raise Error("the graph is on several device sets", helps=[f"say which devices each has: devices={{{names}}}"])
+        return bound([*sets.values()], given)
+    ((name, mesh),) = sets.items()
+    return {name: list(device_mesh(mesh, given).devices.flat)}
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:
@@ -196,13 +198,13 @@ def _slots(block: Block) -> dict[SSAValue, int]:
 
 def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
     """The StableHLO text of one kernel on local types. Every device gets its own blocks, all of the same shape."""
-    axes = graph.mesh.axes
+    axes = mesh_of(kernel).axes
     auto = (AxisType.Auto,) * len(axes)
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=auto)
     types = [cast(ArrayType, type) for type in kernel.function_type.inputs]
 
     def local(*blocks: Array) -> tuple[Array, ...]:
-        return tuple(run_local(kernel.body.block, blocks, graph.foreign))
+        return tuple(run_local(kernel.body.block, blocks, graph.foreign(kernel.sym_name.data)))
 
     local.__name__ = kernel.sym_name.data
     ends = len(kernel.function_type.outputs)

@@ -7,7 +7,14 @@ from ..cost.counts import CountedCollective
 from .module import GraphModule
 from .nodes import Edge, Node, Value
 
-_SHAPES = {"argument": "plain", "result": "plain", "kernel": "box", "redistribute": "ellipse", "barrier": "point"}
+_SHAPES = {
+    "argument": "plain",
+    "result": "plain",
+    "kernel": "box",
+    "redistribute": "ellipse",
+    "transfer": "cds",
+    "barrier": "point",
+}
 
 
 def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
@@ -15,7 +22,7 @@ def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) ->
     return json.dumps(
         {
             "name": graph.name,
-            "mesh": dict(graph.mesh.axes),
+            "mesh": _meshes(graph),
             "nodes": [
                 {
                     "id": node.number,
@@ -32,6 +39,12 @@ def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) ->
         },
         indent=1,
     )
+
+
+def _meshes(graph: GraphModule) -> dict[str, object]:
+    """The axes of the mesh, or those of each device set."""
+    axes = {name: dict[str, object](mesh.axes) for name, mesh in graph.sets.items()}
+    return axes[""] if axes.keys() == {""} else {**axes}
 
 
 def _value(value: Value) -> dict[str, object]:

@@ -4,6 +4,7 @@
     partitioned          a plan as one JAX primitive, so that a derivative or `vmap` of it is a separate plan
       jaxprs             the jaxprs of these programs
     controller           issues programs in one order, few of them in flight
+    device_sets          virtual device sets, and the devices on which they are
     extended_shard_map   a device-local function over a mesh, by `jax.shard_map`, also under another mesh
     device_code          a device-local function: its ops by JAX primitives
     collectives          its collectives by `jax.lax`

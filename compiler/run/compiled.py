@@ -172,15 +172,9 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     """The mesh on real devices, in order; by default those of `jax.set_mesh`, if as many. Raises Error if there are too few."""
     program = get_concrete_mesh()
     default = list(program.devices.flat) if devices is None and program.size == mesh.size else devices
-    found = _distinct(jax.devices() if default is None else default)
+    found = distinct(jax.devices() if default is None else default)
     if len(found) < mesh.size and devices is None:
-        raise Error(
-            f"the mesh {mesh} needs {mesh.size} devices, but {there_are(len(found))}",
-            helps=[
-                f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
-                "a plan can be made, looked at and lowered without devices",
-            ],
-        )
+        raise too_few(mesh, len(found))
     if devices is not None and len(found) != mesh.size:
         title = f"`devices` takes {counted(mesh.size, 'device')} for the mesh {mesh}, got {len(found)}"
         raise Error(title, helps=["give as many as the mesh has"])
@@ -189,11 +183,22 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
     return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(map(str, mesh.places)), axis_types=auto)
 
 
+def too_few(mesh: Mesh, there: int) -> Error:
+    """The error for a mesh that needs more devices than there are."""
+    return Error(
+        f"the mesh {mesh} needs {mesh.size} devices, but {there_are(there)}",
+        helps=[
+            f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {mesh.size}) before first use',
+            "a plan can be made, looked at and lowered without devices",
+        ],
+    )
+
+
 _SEVERAL = (list, tuple, set, frozenset, np.ndarray, np.flatiter)
 """The types that may hold devices. A generator is not one of them, because it may never end."""
 
 
-def _distinct(devices: object) -> list[Device]:
+def distinct(devices: object) -> list[Device]:
     """Checks devices, and returns them as a list. Raises Error for a value that is not a device, and for a repeated device."""
     found: list[object] = list(cast("Iterable[object]", devices)) if isinstance(devices, _SEVERAL) else [devices]
     for position, each in enumerate(found):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr, Primitive
-from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 from xdsl.dialects import func
 
 from ...dialects.layouts import Layout
@@ -104,7 +104,8 @@ class Partitioned:
     """
 
     root: State
-    mesh: DeviceMesh
+    mesh: DeviceMesh | AbstractMesh
+    """On which devices it runs. An abstract mesh, in a program that is only read, has none."""
     made: ClosedJaxpr | None = None
     likes: Sequence[Like | None] = ()
     gathered: list[Gathered] = field(default_factory=list[Gathered])
@@ -175,9 +176,10 @@ class Partitioned:
     @cached_property
     def there(self) -> DeviceMesh:
         """The devices along the axes of the plan's decisions, which may be sub-axes."""
-        mesh, devices = self.plan.decided.mesh, self.mesh.devices
+        own = cast(DeviceMesh, self.mesh)
+        mesh, devices = self.plan.decided.mesh, own.devices
         if mesh is self.root.mesh:
-            return self.mesh
+            return own
         kinds = (AxisType.Auto,) * len(mesh)
         return DeviceMesh(devices.reshape(tuple(mesh.axes.values())), tuple(map(str, mesh.places)), axis_types=kinds)
 
@@ -213,6 +215,8 @@ class Partitioned:
         return Partitioned(root, self.mesh, self.made, self.likes, self.gathered)
 
     def __call__(self, *arrays: Array) -> list[Array]:
+        if isinstance(self.mesh, AbstractMesh):
+            return partitioned_p.bind(*arrays, jaxpr=self.jaxpr, program=self)
         if is_inside() and self.unsplit is not self:
             return self.unsplit(*arrays)
         traced = self.plan.source.traced

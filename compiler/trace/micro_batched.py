@@ -31,6 +31,7 @@ from ..jax_private import (
     MADE,
     NameStack,
     called_program,
+    evaluated,
     gradient_mark,
     jax,
     jaxprs_in_params,
@@ -212,8 +213,10 @@ class MicroBatched:
     def of_whole(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of an op of the whole program."""
         ends = _results(made, there, operands)
-        for end, value in zip(ends, _evaluated(made.eqn, [self.whole(each, made) for each in operands], made), strict=True):
-            end.whole = value
+        values = [self.whole(each, made) for each in operands]
+        with made.here:
+            for end, value in zip(ends, evaluated(made.eqn, values), strict=True):
+                end.whole = value
         return ends
 
     def by_hand(self, made: Site, value: Value) -> Value:
@@ -289,7 +292,8 @@ class MicroBatched:
         mapped = 0 in axes
 
         def run(*parts: Array) -> list[Array]:
-            return _evaluated(there, parts, made)
+            with made.here:
+                return evaluated(there, parts)
 
         values = jax.vmap(run, axes, 0, axis_size=self.trips)(*parts) if mapped else run(*parts)
         for end, value in zip(ends, values, strict=True):
@@ -474,16 +478,6 @@ def _aval(var: Var | Literal) -> ShapedArray:
 
 def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
     return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
-
-
-def _evaluated(eqn: JaxprEqn, values: Sequence[object], made: Site) -> list[Array]:
-    """The results of one equation."""
-    given = [var.val if isinstance(var, Literal) else value for var, value in zip(eqn.invars, values, strict=True)]
-    # Any: JAX's primitives have no types.
-    primitive = cast(Any, eqn.primitive)
-    with made.here, cast(Any, eqn).ctx.manager:
-        found = primitive.bind(*given, **primitive.get_bind_params(eqn.params))
-    return found if primitive.multiple_results else [found]
 
 
 def _turned(form: Value, rows: Array) -> Array:

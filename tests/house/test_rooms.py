@@ -15,6 +15,7 @@ ROOMS = {
         .
         cli
         shell testing
+        programs
         api
         report
         graph

@@ -100,8 +100,12 @@ def test_fewer_may_be_in_flight() -> None:
 def test_what_is_called_in_a_transformation_has_no_token() -> None:
     run = plan_of(step).compile()
     CONTROLLER.wait()
+
+    def loss(w: Any) -> Any:
+        return run(X, w).sum()
+
     jaxpr = jax.make_jaxpr(run)(X, W)
-    jax.block_until_ready((jax.jit(run)(X, W), jax.grad(lambda w: run(X, w).sum())(W), jax.vmap(run)(X[None], W[None])))
+    jax.block_until_ready((jax.jit(run)(X, W), jax.grad(loss)(W), jax.vmap(run)(X[None], W[None])))
     assert not CONTROLLER.flying and len(jaxpr.out_avals) == len(run.jaxpr(X, W).out_avals) == 1
 
 

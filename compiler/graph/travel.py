@@ -1,0 +1,105 @@
+"""How values travel between the programs of a graph, and from one device set to another.
+
+If a `NamedSharding` can express the layout of a value, the value goes from node to node as that array. A value that is
+pending, or whose blocks are out of order, goes as its raw local blocks, with the mesh's axes as leading dims. Numbers of less
+than a byte travel as bytes, because JAX packs them inside a compiled program but not outside of it.
+
+    f32[data*64, 8]{+model}   -->   f32[4, 2, 64, 8] over (data, model, None, None): one block a device
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Self, cast
+
+from jax import Array, ShapeDtypeStruct
+from jax.sharding import Mesh as DeviceMesh, NamedSharding, PartitionSpec
+
+from ...dialects.mesh import Mesh
+from ...dialects.types import ArrayType
+from ..jax_private import Device, jax
+from ..run.collectives import BYTES
+from ..run.extended_shard_map import spec
+
+
+@dataclass(frozen=True, slots=True)
+class TravelForm:
+    """How a value of this type is passed between programs: as a sharded array or as raw blocks, and with which dtype."""
+
+    raw: bool
+    shape: tuple[int, ...]
+    local: tuple[int, ...]
+    dtype: str
+    travels: str
+    spec: PartitionSpec
+
+    mesh: DeviceMesh
+
+    @classmethod
+    def of(cls, type: ArrayType, mesh: Mesh, there: DeviceMesh) -> Self:
+        layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
+        shape, local = layout.global_shape, layout.local_shape
+        if layout.pending or layout is not layout.natural:
+            spread = PartitionSpec(*there.axis_names)
+            return cls(True, (*mesh.axes.values(), *local), local, type.dtype, travels, spread, there)
+        return cls(False, shape, local, type.dtype, travels, spec(layout), there)
+
+    def unwrap(self, block: Array) -> Array:
+        """Extracts one device's block from its part of the array that is passed."""
+        block = block.astype(self.dtype)
+        return block.reshape(self.local) if self.raw else block
+
+    def wrap(self, local: Array) -> Array:
+        local = local.astype(self.travels)
+        return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
+
+    @property
+    def sharding(self) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec)
+
+    @property
+    def starts(self) -> dict[Device, tuple[int, ...]]:
+        """Where the block of each device begins."""
+        found: Mapping[Device, tuple[slice, ...]] = cast(Any, self.sharding).devices_indices_map(self.shape)
+        return {device: tuple(each.start or 0 for each in index) for device, index in found.items()}
+
+    @property
+    def struct(self) -> ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(self.shape, self.travels, sharding=self.sharding)
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """A transfer: for each device of the target, the device from which it receives a block, and which part of that block."""
+
+    shape: tuple[int, ...]
+    target: NamedSharding
+    devices: Sequence[Device]
+    sources: Sequence[tuple[Device, tuple[slice, ...] | None]]
+
+    @classmethod
+    def between(cls, source: TravelForm, target: TravelForm) -> Self:
+        """The transfer between two layouts, of which the first one has all of each block of the second one.
+
+        Each device receives from itself, if it is in both sets and has the block. Else the copies of a block take turns.
+        """
+        have, want = source.starts, target.starts
+        holders = dict[tuple[int, ...], list[Device]]()
+        for device, start in have.items():
+            holders.setdefault(start, []).append(device)
+        sources, turn = list[tuple[Device, tuple[slice, ...] | None]](), count()
+        sizes, whole = target.local, source.local == target.local
+        for device, start in want.items():
+            block = tuple(at - at % size if size else 0 for at, size in zip(start, source.local, strict=True))
+            holder = device if have.get(device) == block else holders[block][next(turn) % len(holders[block])]
+            inside = (slice(at - own, at - own + size) for at, own, size in zip(start, block, sizes, strict=True))
+            sources.append((holder, None if whole else tuple(inside)))
+        return cls(source.shape, target.sharding, [*want], sources)
+
+    def __call__(self, array: Array) -> Array:
+        """Moves the blocks of an array. Returns at once."""
+        blocks = {shard.device: shard.data for shard in array.addressable_shards}
+        parts = [blocks[device] if part is None else blocks[device][part] for device, part in self.sources]
+        return jax.make_array_from_single_device_arrays(self.shape, self.target, jax.device_put(parts, self.devices))

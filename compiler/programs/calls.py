@@ -1,0 +1,262 @@
+"""Reads a traced program as calls of kernels and the JAX code between them, each on a device set.
+
+A kernel runs on its own set. JAX code runs where its operands are. What depends on no kernel, such as an argument times two, is
+computed where it is needed; so is a sum of cotangents that come from two sets.
+
+    y = a(x);  z = y * 2;  b(z) + 1   -->   on left: a;  on left: mul;  on right: b;  on right: add
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from jax import Array
+from jax.core import ShapedArray
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+
+from ...dialects.ground.errors import Error
+from ...dialects.mesh import Mesh
+from ...rewrites.program.breadth_first import reached
+from ..inputs.arguments import UserFunction
+from ..inputs.lines import Origin, source_line_of
+from ..jax_private import CALLS, SourceInfo, called_program, evaluated, jax, jaxprs_in_params, jnp, on_its_line
+from ..plan.state import State
+from ..run.partitioned import Partitioned, linear_p, partitioned_p
+
+KERNELS = partitioned_p, linear_p
+MEETING = "add_any"
+"""The sum of cotangents of one value, of which each has come from where the value was used."""
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of a program, and the device set on which it is. None: it is made where it is needed."""
+
+    aval: ShapedArray
+    on: Mesh | None = None
+    made: Made | None = None
+    """What makes it, if that has no place yet."""
+    number: int = 0
+    """Which of its results it is."""
+    array: Array | None = None
+    """A constant."""
+    by: Call | Between | None = None
+    """What makes it on its set."""
+
+
+@dataclass(eq=False)
+class Made:
+    """An equation that has no place yet, with its copies on the sets where it was needed."""
+
+    order: int
+    eqn: JaxprEqn
+    ins: Sequence[Value]
+    where: Origin
+    copies: dict[Mesh, list[Value]] = field(default_factory=dict[Mesh, "list[Value]"])
+
+
+@dataclass(eq=False)
+class Call:
+    """A call of a kernel."""
+
+    on: Mesh
+    plan: State
+    ins: Sequence[Value]
+    outs: Sequence[Value]
+    where: Origin
+
+
+@dataclass(eq=False)
+class Between:
+    """JAX code between kernels, on one device set: its equations, each with its operands and results."""
+
+    on: Mesh
+    eqns: list[tuple[JaxprEqn, Sequence[Value], Sequence[Value]]] = field(
+        default_factory=list[tuple[JaxprEqn, Sequence[Value], Sequence[Value]]]
+    )
+    where: Origin | None = None
+
+    @property
+    def ins(self) -> list[Value]:
+        """The values from outside that it reads."""
+        own = {value for _, _, outs in self.eqns for value in outs}
+        return list(dict.fromkeys(value for _, ins, _ in self.eqns for value in ins if value not in own))
+
+    def run(self, arrays: Sequence[Array], outs: Sequence[Value]) -> list[Array]:
+        """Computes some of its values."""
+        known = dict(zip(self.ins, arrays, strict=True))
+        for eqn, ins, made in self.eqns:
+            given = iter(ins)
+            values = [None if isinstance(atom, Literal) else known[next(given)] for atom in eqn.invars]
+            with on_its_line(cast(SourceInfo, eqn.source_info)):
+                known.update(zip(made, evaluated(eqn, values), strict=True))
+        return [known[value] for value in outs]
+
+
+@dataclass(eq=False)
+class Calls:
+    """A program, read: what runs, in order; its arguments, among them the arrays that it closes over; its results."""
+
+    every: list[Call | Between]
+    arguments: Sequence[Value]
+    results: Sequence[Value]
+    constants: Sequence[Value]
+    """The constants that kernels take."""
+    sets: Sequence[Mesh]
+
+
+def read_calls(function: UserFunction, closed: ClosedJaxpr) -> Calls:
+    """Reads a traced program. Raises Error, with the line, for code on several device sets, and for kernels in loops."""
+    reader = _Reader(function)
+    arguments = [Value(aval) for aval in closed.in_avals]
+    captured = [Value(cast(ShapedArray, jax.typeof(const)), array=const) for const in closed.consts]
+    results = reader.run(closed.jaxpr, captured, arguments)
+    if not reader.sets:
+        helps = ["call some: a = pt.kernel(fn, devices=pt.devices(2))", "or use pt.jit, for a program on one mesh"]
+        raise function.error(f"`{function.name}` calls no kernels", *helps)
+    results = [reader.at(value, reader.home(value)) for value in results]
+    reader.close_all()
+    used = dict.fromkeys(value for each in reader.every for value in each.ins if value.array is not None)
+    used |= dict.fromkeys(value for value in results if value.array is not None)
+    return Calls(reader.every, arguments, results, [*used], [*reader.sets.values()])
+
+
+class _Reader:
+    """Visits equations in order. Code between kernels is collected on each set, and ends where its results are needed."""
+
+    def __init__(self, function: UserFunction) -> None:
+        self.function = function
+        self.every: list[Call | Between] = []
+        self.open: dict[Mesh, Between] = {}
+        self.made = 0
+        self.sets: dict[str, Mesh] = {}
+        """Name -> device set, in the order in which kernels use them."""
+
+    def run(self, jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value], outer: Origin | None = None) -> list[Value]:
+        known = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
+
+        def value(atom: Var | Literal) -> Value:
+            if isinstance(atom, Literal):
+                aval = cast(ShapedArray, atom.aval)
+                return Value(aval, array=jnp.asarray(atom.val, aval.dtype))
+            return known[atom]
+
+        for eqn in jaxpr.eqns:
+            where = Origin(eqn.source_info, outer)
+            if eqn.primitive in KERNELS:
+                made = self.called(eqn, list(map(value, eqn.invars)), where)
+            elif any(map(has_kernels, jaxprs_in_params(eqn.params))):
+                inner = self.opened(eqn, where)
+                made = self.run(inner.jaxpr, _constants(inner), list(map(value, eqn.invars)), where)
+            else:
+                ins = [known[atom] for atom in eqn.invars if isinstance(atom, Var)]
+                made = self.between(eqn, ins, where)
+            known.update(zip(eqn.outvars, made, strict=True))
+        return list(map(value, jaxpr.outvars))
+
+    def opened(self, eqn: JaxprEqn, where: Origin) -> ClosedJaxpr:
+        """The program of a call in which kernels are called. Raises Error for one that runs several times, or by choice."""
+        name = eqn.primitive.name
+        if name not in CALLS and name not in ("jit", "pjit", "remat2", "checkpoint"):
+            title = f"`{name}` calls kernels, and a program's own steps are only calls"
+            helps = ["put the whole loop into one kernel: pt.kernel(fn, devices=...)", "or write the trips out in Python"]
+            raise self.error(title, where, *helps)
+        program = called_program(eqn)
+        return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
+
+    def called(self, eqn: JaxprEqn, ins: Sequence[Value], where: Origin) -> list[Value]:
+        """A call of a kernel. The arrays that its program closes over are constants."""
+        program = cast(Partitioned, eqn.params["program"])
+        on = self.known_set(program.root.mesh.whole(), where)
+        traced = program.plan.source.traced
+        captured = traced.consts[len(ins) - len(traced.in_avals) :]
+        more = [Value(cast(ShapedArray, jax.typeof(array)), array=array) for array in captured]
+        given = [self.ready(self.at(value, on)) for value in (*ins, *more)]
+        call = Call(on, program.plan, given, [], where)
+        call.outs = [Value(cast(ShapedArray, atom.aval), on, by=call) for atom in eqn.outvars]
+        self.every.append(call)
+        return list(call.outs)
+
+    def known_set(self, on: Mesh, where: Origin) -> Mesh:
+        """Notes a device set. Raises Error if another one has its name."""
+        known = self.sets.setdefault(on.devices, on)
+        if known is not on:
+            title = f"`{self.function.name}` uses two device sets of one name: {known} and {on}"
+            raise self.error(title, where, f'give them names: pt.{on.on("")!r}.on("right")')
+        return on
+
+    def between(self, eqn: JaxprEqn, ins: Sequence[Value], where: Origin) -> list[Value]:
+        """JAX code where its operands are; if they are nowhere yet, or cotangents on several sets, where it is needed."""
+        sets = dict.fromkeys(value.on for value in ins if value.on is not None)
+        if len(sets) > 1 and eqn.primitive.name != MEETING:
+            names = " and ".join(f"`{each}`" for each in sets)
+            helps = ["put it into a kernel, to which operands are moved: pt.kernel(fn, devices=...)"]
+            raise self.error(f"`{eqn.primitive.name}` has operands on several device sets: {names}", where, *helps)
+        if len(sets) == 1:
+            (on,) = sets
+            return self.placed(eqn, ins, on, where)
+        self.made += 1
+        made = Made(self.made, eqn, ins, where)
+        return [Value(cast(ShapedArray, atom.aval), made=made, number=at) for at, atom in enumerate(eqn.outvars)]
+
+    def home(self, value: Value) -> Mesh:
+        """Where a result is made that nothing else needs: on the first of the sets of its operands, or of the program."""
+        own = {each.on for each in value.made.ins} if value.made is not None else {None}
+        sets = [*self.sets.values()]
+        return next((each for each in sets if each in own), sets[0])
+
+    def at(self, value: Value, on: Mesh) -> Value:
+        """The value for code on a set. What had no place gets one: an argument is on the first set that needs it."""
+        if value.on is not None:
+            return value
+        if value.made is None:
+            value.on = on
+            return value
+
+        def before(made: Made) -> Iterator[Made]:
+            every = (each.made for each in made.ins if each.on is None)
+            return (each for each in every if each is not None and on not in each.copies)
+
+        if on not in value.made.copies:
+            for made in sorted(reached([value.made], before), key=lambda made: made.order):
+                made.copies[on] = self.placed(made.eqn, made.ins, on, made.where)
+        return value.made.copies[on][value.number]
+
+    def placed(self, eqn: JaxprEqn, ins: Sequence[Value], on: Mesh, where: Origin) -> list[Value]:
+        """Adds an equation to the code between kernels on a set."""
+        given = [self.ready(self.at(value, on), on) for value in ins]
+        group = self.open.setdefault(on, Between(on, where=where))
+        outs = [Value(cast(ShapedArray, atom.aval), on, by=group) for atom in eqn.outvars]
+        group.eqns.append((eqn, given, outs))
+        return outs
+
+    def ready(self, value: Value, on: Mesh | None = None) -> Value:
+        """Ends the code that makes a value, so that a kernel, or code on another set, can read it."""
+        if isinstance(value.by, Between) and value.by.on is not on:
+            self.close(value.by.on, value.by)
+        return value
+
+    def close(self, on: Mesh, group: Between) -> None:
+        if self.open.get(on) is group:
+            del self.open[on]
+            self.every.append(group)
+
+    def close_all(self) -> None:
+        for on, group in [*self.open.items()]:
+            self.close(on, group)
+
+    def error(self, title: str, where: Origin, *helps: str) -> Error:
+        location = source_line_of(where).location() or self.function.location()
+        return Error(title, location=location, label="here", helps=helps)
+
+
+def has_kernels(jaxpr: Jaxpr | ClosedJaxpr) -> bool:
+    """Whether a program calls kernels, or a program in it does."""
+    eqns = (jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr).eqns
+    return any(eqn.primitive in KERNELS or any(map(has_kernels, jaxprs_in_params(eqn.params))) for eqn in eqns)
+
+
+def _constants(closed: ClosedJaxpr) -> list[Value]:
+    return [Value(cast(ShapedArray, jax.typeof(const)), array=const) for const in closed.consts]

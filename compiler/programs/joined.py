@@ -1,0 +1,251 @@
+"""Joins the calls of a program to one dataflow graph: kernels on their device sets, and what moves between them.
+
+A value is where its kernel has made it. A kernel that wants it in another layout redistributes it; one on another set has it
+transferred. Copies are kept: a second reader that wants the same takes the same.
+
+    y = a(x);  b(y)   -->   %0 = flow.kernel @a(%x) : f32[data*64, 8] on left -> f32[data*64, 8] on left
+                            %1 = flow.transfer %0 : f32[data*64, 8] on left -> f32[data*32, 8] on right
+                            %2 = flow.kernel @b(%1) : f32[data*32, 8] on right -> f32[data*32, 8] on right
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from math import gcd
+from typing import Any, cast
+
+from jax import Array
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ...dialects import flow
+from ...dialects.array import MESH, set_mesh
+from ...dialects.ground.argument_names import set_names
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh, with_parts
+from ...dialects.module_op import Module
+from ...dialects.op_text import array_types
+from ...dialects.ranges.algebra import Axis, Place, SubAxis
+from ...dialects.ranges.factor import Factor
+from ...dialects.types import ArrayType
+from ...rewrites.decide.placements import boundary
+from ...rewrites.lower.to_flow import kernel_function
+from ...rewrites.program.program import ValueId
+from ..api.plan import plan as start
+from ..api.tactics import Annotated
+from ..graph.graph import Graph
+from ..jax_private import jax
+from ..ops.prng_keys import physical, unwrap
+from ..plan.lowering import spmd
+from ..plan.state import State
+from ..trace.trace import Traced
+from .calls import Between, Call, Calls, Value
+
+
+def join(traced: Traced, calls: Calls) -> Graph:
+    """The graph of a program that was read."""
+    return _Joined(traced, calls).graph()
+
+
+class _Joined:
+    """Writes a graph: its kernels, and the values on each set."""
+
+    def __init__(self, traced: Traced, calls: Calls) -> None:
+        self.traced, self.calls = traced, calls
+        self.block = Block()
+        self.values = dict[Value, SSAValue]()
+        """Where each value is made."""
+        self.copies = dict[tuple[Value, ArrayType], SSAValue]()
+        self.kernels = dict[str, FuncOp]()
+        self.foreign = dict[str, tuple[object, ...]]()
+        self.named = dict[int, str]()
+        """The kernel of each plan."""
+        self.plans = list[State]()
+
+    def graph(self) -> Graph:
+        for call in self.calls.every:
+            plan = call.plan if isinstance(call, Call) else self.planned(call)
+            self.run(call, plan)
+        arguments = [*self.calls.arguments, *self.calls.constants]
+        for value in (*arguments, *self.calls.results):
+            if value not in self.values:
+                self.argument(value, self.whole(value))
+        self.in_order(arguments)
+        results = [self.values[value] for value in self.calls.results]
+        self.block.add_op(flow.ReturnOp(results))
+        types = [cast(ArrayType, value.type) for value in results]
+        op = flow.GraphOp(self.traced.name if self.traced.name.isidentifier() else "program", Region(self.block), types)
+        names = self.traced.arg_names[: len(self.calls.arguments)]
+        constants = tuple(unwrap(cast(Array, value.array)) for value in self.calls.constants)
+        own = (*names, *(f"const/{number}" for number in range(len(constants))))
+        set_names(op, own, self.traced.result_names)
+        module = Module([op, *self.kernels.values()])
+        module.verify()
+        return Graph(module, replace(self.traced, arg_names=own, consts=constants), self.foreign)
+
+    # --- kernels -----------------------------------------------------------------------------------------------------
+
+    def run(self, call: Call | Between, plan: State) -> None:
+        """Adds the call of a kernel, and what its operands need."""
+        program = plan.source.program
+        outs = call.outs if isinstance(call, Call) else self.read_later(call)
+        ins = [self.given(value, _type_of(plan, at)) for value, at in zip(call.ins, program.arguments, strict=True)]
+        types = [_type_of(plan, at) for at in program.returned]
+        op = flow.KernelOp(self.kernel(plan, isinstance(call, Between)), ins, types)
+        self.block.add_op(op)
+        self.values.update(zip(outs, op.results, strict=True))
+
+    def kernel(self, plan: State, is_between: bool) -> str:
+        """The name of a plan's kernel, which is made once."""
+        if id(plan) in self.named:
+            return self.named[id(plan)]
+        self.plans.append(plan)
+        traced = plan.source.traced
+        stem = "between" if is_between else re.sub(r"\W+", "_", traced.name).strip("_") or "kernel"
+        stem = "kernel" if stem == "lambda" else stem
+        name = next(each for each in _numbered(stem) if each not in self.kernels)
+        main = cast(FuncOp, spmd(plan).body.block.first_op)
+        made = kernel_function(name, main.body.detach_block(main.body.block))
+        set_mesh(made, plan.decided.mesh.in_space)
+        self.kernels[name], self.named[id(plan)] = made, name
+        if traced.foreign:
+            self.foreign[name] = traced.foreign
+        return name
+
+    def planned(self, call: Between) -> State:
+        """The plan of code between kernels: its operands lie as they do, and what they claim is propagated."""
+        outs = self.read_later(call)
+        types = [cast(ArrayType, self.values[value].type) if value in self.values else None for value in call.ins]
+        structs = [self.struct(value, type, call.on) for value, type in zip(call.ins, types, strict=True)]
+
+        def between(*arrays: Array) -> list[Array]:
+            return call.run(arrays, outs)
+
+        plan = start(between, call.on, *structs)
+        return plan.apply(Annotated()) if any(getattr(each, "sharding", None) is not None for each in structs) else plan
+
+    # Any: `jax.ShapeDtypeStruct` has no types.
+    def struct(self, value: Value, type: ArrayType | None, on: Mesh) -> Any:
+        """The type of an operand, with its layout if it is there already, and lies on axes."""
+        own = cast(Any, value.aval)
+        if type is None or type.on != on.devices or not type.layout.axes:
+            return jax.ShapeDtypeStruct(own.shape, own.dtype, weak_type=own.weak_type)
+        refined = with_parts(on, type.layout.axes)
+        names = [str(place).replace(f"@{on.devices}", "") for place in refined.places]
+        kinds = (AxisType.Auto,) * len(names)
+        mesh = AbstractMesh(tuple(place.size for place in refined.places), tuple(names), axis_types=kinds)
+        parts = [tuple(str(f.place).replace(f"@{on.devices}", "") for f in type.layout.at(dim)) for dim in range(own.ndim)]
+        sharding = NamedSharding(mesh, jax.sharding.PartitionSpec(*(part or None for part in parts)))
+        return jax.ShapeDtypeStruct(own.shape, own.dtype, weak_type=own.weak_type, sharding=sharding)
+
+    def read_later(self, call: Between) -> list[Value]:
+        """The values of code between kernels that something else reads."""
+        own = [value for _, _, outs in call.eqns for value in outs]
+        others = (each for each in self.calls.every if each is not call)
+        read = {value for each in others for value in each.ins} | set(self.calls.results)
+        return [value for value in own if value in read]
+
+    # --- values ------------------------------------------------------------------------------------------------------
+
+    def given(self, value: Value, wanted: ArrayType) -> SSAValue:
+        """The value in the layout, and on the set, that a kernel wants."""
+        if value not in self.values:
+            return self.argument(value, wanted)
+        if self.values[value].type is wanted:
+            return self.values[value]
+        if (value, wanted) not in self.copies:
+            self.copies[value, wanted] = self.moved(self.values[value], wanted)
+        return self.copies[value, wanted]
+
+    def argument(self, value: Value, type: ArrayType) -> SSAValue:
+        """An argument of the graph: it is where its first reader wants it."""
+        self.values[value] = made = self.block.insert_arg(type, len(self.block.args))
+        return made
+
+    def whole(self, value: Value) -> ArrayType:
+        on = value.on or self.calls.sets[0]
+        struct = physical(value.aval)
+        return ArrayType.of(str(struct.dtype), Layout.of(struct.shape), on.devices)
+
+    def moved(self, source: SSAValue, wanted: ArrayType) -> SSAValue:
+        """Redistributes a value on its set, and transfers it if the wanted one is on another set."""
+        have = cast(ArrayType, source.type)
+        if have.on == wanted.on:
+            return self.added(flow.RedistributeOp([source], [wanted]))
+        if not flow.covers(have, wanted):
+            through = ArrayType.of(have.dtype, blocks_on(self.on(have.on), wanted.layout, have.layout), have.on)
+            source = self.added(flow.RedistributeOp([source], [through]))
+        return self.added(flow.TransferOp(source, wanted))
+
+    def added(self, op: Operation) -> SSAValue:
+        """Adds an op. Where its values lie on sub-axes, it names the meshes that have these."""
+        for type in array_types((*op.operands, *op.results)):
+            mesh = with_parts(self.on(type.on), type.layout.axes)
+            if mesh is not self.on(type.on):
+                op.attributes[MESH] = StringAttr(str(mesh))
+        self.block.add_op(op)
+        return op.results[0]
+
+    def on(self, name: str) -> Mesh:
+        return next(each for each in self.calls.sets if each.devices == name)
+
+    def in_order(self, arguments: Sequence[Value]) -> None:
+        """Puts the graph's arguments in the order of the program's."""
+        block = Block(arg_types=[self.values[value].type for value in arguments])
+        for value, arg in zip(arguments, block.args, strict=True):
+            self.values[value].replace_all_uses_with(arg)
+            self.values[value] = arg
+        for op in [*self.block.ops]:
+            op.detach()
+            block.add_op(op)
+        self.block = block
+
+
+def blocks_on(mesh: Mesh, wanted: Layout, source: Layout) -> Layout:
+    """The layout on the axes of a mesh whose blocks are those of a layout on another mesh, or the smallest that contain them.
+
+    The axes on which a dim lies now are taken first, so that less moves.
+
+    ```
+    [right*16, 8] with right=4, on left=8   -->   [left.0:4*16, 8]
+    ```
+    """
+    shape, blocks = wanted.global_shape, list[tuple[int, Place, int]]()
+    left = {axis: axis.size for axis in mesh.whole().places if isinstance(axis, Axis)}
+    taken = {axis: list[tuple[int, int]]() for axis in left}
+    for dim, (extent, block) in enumerate(zip(shape, wanted.local_shape, strict=True)):
+        parts = extent // block if block else 1
+        own = [factor.axis.axis for factor in source.at(dim)]
+        for axis in sorted(left, key=lambda axis: axis not in own):
+            size = gcd(parts, left[axis])
+            if size > 1:
+                taken[axis].append((dim, size))
+                left[axis] //= size
+                parts //= size
+    for axis, pieces in taken.items():
+        split = (*(size for _, size in pieces), *([left[axis]] if left[axis] > 1 else []))
+        places = [axis] if len(split) == 1 else [SubAxis(axis, split, at) for at in range(len(split))]
+        blocks += [(dim, place, size) for (dim, size), place in zip(pieces, places, strict=False)]
+    factors = list[tuple[int, Factor]]()
+    rest = list(shape)
+    for dim, place, size in blocks:
+        rest[dim] //= size
+        factors.append((dim, Factor(place, rest[dim])))
+    return Layout.of(shape, factors)
+
+
+def _type_of(plan: State, value: ValueId) -> ArrayType:
+    """The type of an argument or a result of a kernel, on the whole axes of its set if they can say how it lies."""
+    placements = plan.decisions.placements
+    layout = boundary(placements, value).joined(plan.mesh.whole().places)
+    return ArrayType.of(plan.source.program.types[value].dtype, layout, plan.mesh.devices)
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    yield stem
+    yield from (f"{stem}_{number}" for number in count(1))

@@ -1,0 +1,163 @@
+"""`pt.kernel`: an SPMD kernel on a device set of its own.
+
+Within a `pt.program`, a call of a kernel is a node of the program's graph, and its derivatives and batches are kernels on the
+same set. Elsewhere it runs at once, on the devices of its set.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
+
+from jax import Array
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding
+
+from ...dialects.ground.errors import Error
+from ...dialects.mesh import Mesh
+from ..api.jit import Jitted
+from ..api.plan import Plan, Tactic
+from ..inputs.checks import mesh_given
+from ..jax_private import Tracer, is_staged, jax, traced_apart
+from ..plan.state import State
+from ..run.compiled import device_mesh
+from ..run.controller import Issued
+from ..run.device_sets import here
+from ..run.partitioned import Partitioned
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_IS_READ = ContextVar("is_read", default=False)
+
+
+def is_read() -> bool:
+    """Whether a program is being traced."""
+    return _IS_READ.get()
+
+
+@contextmanager
+def reading() -> Generator[None]:
+    """A context in which calls of kernels are recorded, and not run. What `jax.jit` has traced outside is traced again."""
+    before = _IS_READ.set(True)
+    try:
+        with traced_apart("a program of kernels"):
+            yield
+    finally:
+        _IS_READ.reset(before)
+
+
+class Kernel(Generic[P, R]):
+    """A function on a device set, made by `pt.kernel`. Call it like the function."""
+
+    __name__: str
+
+    def __init__(self, fn: Callable[P, R] | Plan[R], mesh: Mesh, tactics: Sequence[Tactic], static: Sequence[str]) -> None:
+        self.mesh = mesh
+        self.fixed = cast("Plan[R]", fn) if isinstance(fn, Plan) else None
+        self.jitted = None if isinstance(fn, Plan) else Jitted(fn, mesh, tactics, {"static_argnames": static})
+        self.recorded = dict[int, Partitioned]()
+        """The programs of plans, for graphs. A program keeps its plan alive."""
+        self.running = dict[int, Running]()
+        function = self.jitted.fn if self.jitted is not None else self.plan().source.traced.function.fn
+        functools.update_wrapper(self, cast("Callable[P, R]", function), updated=())
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__name__} on {self.mesh}>"
+
+    def plan(self, *args: object, **kwargs: object) -> Plan[R]:
+        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+        return cast("Plan[R]", self.fixed) if self.jitted is None else self.jitted.plan(*args, **kwargs)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls the function: within a program it becomes a node of the graph, and elsewhere it runs at once.
+
+        Arguments on other devices are moved to those of the set. Returns before the devices are done.
+        """
+        plan = self.plan(*args, **kwargs)
+        traced = plan.source.traced
+        leaves = [*traced.flatten(args, kwargs), *traced.consts]
+        return cast(R, traced.unflatten(self._record(plan, leaves) if is_read() else self._run(plan, leaves)))
+
+    def _record(self, plan: State, leaves: Sequence[Array]) -> Sequence[Array]:
+        """Makes the call a part of the program that is being traced. Nothing runs, so no devices are needed."""
+        if id(plan) not in self.recorded:
+            sizes, names = tuple(self.mesh.axes.values()), tuple(map(str, self.mesh.places))
+            described = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
+            self.recorded[id(plan)] = Partitioned(plan, described)
+        return self.recorded[id(plan)](*leaves)
+
+    def _run(self, plan: State, leaves: Sequence[Array]) -> Sequence[Array]:
+        """Runs the kernel on the devices of its set."""
+        if id(plan) not in self.running:
+            self.running[id(plan)] = Running.of(plan, device_mesh(self.mesh, here(self.mesh)))
+        running = self.running[id(plan)]
+        return running.issued(*(map(moved, leaves, running.shardings)))
+
+
+@dataclass(frozen=True)
+class Running:
+    """A kernel on the devices of its set."""
+
+    issued: Issued[Sequence[Array]]
+    shardings: Sequence[NamedSharding]
+
+    @classmethod
+    def of(cls, plan: State, mesh: DeviceMesh) -> Self:
+        program = Partitioned(plan, mesh)
+        # Now, not within JAX, so that the errors of lowering are raised as they are.
+        program.lower()
+
+        def call(*leaves: Array) -> Sequence[Array]:
+            return program(*leaves)
+
+        call.__name__ = plan.source.traced.name
+        return cls(Issued(call.__name__, call, mesh.size), program.shardings[0])
+
+
+def moved(leaf: Array, wanted: NamedSharding) -> Array:
+    """An argument on the devices on which it is wanted. Within `jax.jit`, JAX places it."""
+    if isinstance(leaf, Tracer):
+        return leaf if is_staged(leaf) else jax.device_put(leaf, wanted)
+    # Any: JAX's shardings have no types.
+    at: Any = getattr(leaf, "sharding", None)
+    is_elsewhere = at is not None and leaf.committed and at.device_set != cast(Any, wanted).device_set
+    return jax.device_put(leaf, wanted) if is_elsewhere else leaf
+
+
+@overload
+def kernel(
+    fn: Callable[P, R], *, devices: Mesh, tactics: Sequence[Tactic] = (), static_argnames: Sequence[str] = ()
+) -> Kernel[P, R]: ...
+@overload
+def kernel(fn: Plan[R]) -> Kernel[..., R]: ...
+@overload
+def kernel(
+    fn: None = None, *, devices: Mesh, tactics: Sequence[Tactic] = (), static_argnames: Sequence[str] = ()
+) -> Callable[[Callable[P, R]], Kernel[P, R]]: ...
+# Any: the overloads have the types.
+def kernel(
+    fn: Any = None, *, devices: Mesh | None = None, tactics: Sequence[Tactic] = (), static_argnames: Sequence[str] = ()
+) -> Any:
+    """A function, or a plan, as an SPMD kernel on a device set: `pt.devices(2)`, or a mesh with a name and axes.
+
+    Without tactics every device of the set computes all of it. Also a decorator: `@pt.kernel(devices=..., tactics=[...])`. A
+    plan is on its own mesh, and takes the arguments with which it was made. Raises Error for devices that are no mesh.
+
+        a = pt.kernel(lambda x: x * 2.0, devices=pt.devices(2))
+    """
+    if isinstance(fn, Plan):
+        if devices is not None or tactics or static_argnames:
+            helps = ["make the plan on these devices: pt.plan(fn, devices, *args)", "or give the function, and not a plan"]
+            raise Error("a plan has a mesh and tactics of its own", helps=helps)
+        own = cast("Plan[Any]", fn)
+        return Kernel(own, own.mesh, (), ())
+    on = mesh_given(cast(Mesh, devices))
+
+    def made(fn: Callable[P, R]) -> Kernel[P, R]:
+        return Kernel(fn, on, tactics, static_argnames)
+
+    return made if fn is None else made(fn)

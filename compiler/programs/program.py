@@ -1,0 +1,110 @@
+"""`pt.program`: a Python function that calls kernels, as one dataflow graph."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Generic, ParamSpec, TypeVar, cast, overload
+
+from ...dialects.definitions.registry import definitions
+from ..graph.graph import Graph
+from ..graph.run import CompiledGraph
+from ..inputs.arguments import UserFunction
+from ..jax_private import Device, Tracer, is_staged, trace_context, tree
+from ..trace.trace import trace
+from .calls import read_calls
+from .joined import join
+from .kernel import is_read, reading
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Program(Generic[P, R]):
+    """A function that calls kernels, made by `pt.program`. Call it like the function.
+
+    Its first call with each kind of arguments traces it, joins its kernels to a graph, and compiles all of them.
+    """
+
+    __name__: str
+
+    def __init__(self, fn: Callable[P, R], static: Sequence[str], devices: Mapping[str, Sequence[Device]] | None) -> None:
+        self.function = UserFunction.of(fn, static)
+        self.fn, self.static, self.devices = fn, static, devices
+        self.graphs = dict[Hashable, Graph]()
+        self.compiled = dict[Hashable, CompiledGraph]()
+        functools.update_wrapper(self, fn, updated=())
+
+    def __repr__(self) -> str:
+        return f"<program {self.function.name}>"
+
+    def graph(self, *args: object, **kwargs: object) -> Graph:
+        """The graph for these arguments: arrays, or `jax.ShapeDtypeStruct`s. It needs no devices."""
+        key = self._kind(args, kwargs)
+        if key not in self.graphs:
+            with reading():
+                traced = trace(self.fn, *args, static_argnames=self.static, **kwargs)
+            self.graphs[key] = join(traced, read_calls(traced.function, traced.jaxpr))
+        return self.graphs[key]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        traced = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
+        if any(map(is_staged, traced)) and not is_read():
+            title = f"`{self.function.name}` is a program of kernels, and cannot be a part of a compiled function"
+            helps = ["call it outside of `jax.jit`: it compiles all of its kernels itself"]
+            helps += ["its derivative is a program: pt.program(jax.value_and_grad(f))"]
+            raise self.function.error(title, *helps)
+        if traced:
+            # A derivative, or a batch, of each kernel.
+            return self.fn(*args, **kwargs)
+        key = self._kind(args, kwargs)
+        if key not in self.compiled:
+            self.compiled[key] = self.graph(*args, **kwargs).compile(self.devices)
+        return cast(R, self.compiled[key](*args, **kwargs))
+
+    def _kind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Hashable:
+        """The key of a graph: the arguments' tree and types, the static values, and JAX's settings."""
+        bound, static = self.function.bind(args, kwargs)
+        leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
+        avals = map(self.function.aval, leaves, self.function.leaf_names(bound.arguments))
+        types = tuple((each.shape, each.dtype, each.weak_type) for each in avals)
+        return structure, tuple(bound.arguments), types, tuple(static.items()), definitions.replaced, trace_context()
+
+
+@overload
+def program(
+    fn: Callable[P, R],
+    *,
+    static_argnames: Sequence[str] = (),
+    devices: Mapping[str, Sequence[Device]] | None = None,
+) -> Program[P, R]: ...
+@overload
+def program(
+    fn: None = None,
+    *,
+    static_argnames: Sequence[str] = (),
+    devices: Mapping[str, Sequence[Device]] | None = None,
+) -> Callable[[Callable[P, R]], Program[P, R]]: ...
+def program(
+    fn: Callable[P, R] | None = None,
+    *,
+    static_argnames: Sequence[str] = (),
+    devices: Mapping[str, Sequence[Device]] | None = None,
+) -> Program[P, R] | Callable[[Callable[P, R]], Program[P, R]]:
+    """A function that calls kernels, as one dataflow graph of kernels and transfers. Also a decorator.
+
+    JAX code between kernels runs where its operands are. A program of a derivative is `pt.program(jax.value_and_grad(f))`: one
+    graph, in which the derivative of each kernel is a kernel on the same set. `devices` says which devices sets have, by name;
+    the others have free ones. A call raises Error, with the line, for code with operands on several device sets, and for
+    kernels in a loop of JAX.
+
+        @pt.program
+        def f(v):
+            x = a(v)
+            return b(x), a(c(x))
+    """
+
+    def made(fn: Callable[P, R]) -> Program[P, R]:
+        return Program(fn, static_argnames, devices)
+
+    return made if fn is None else made(fn)

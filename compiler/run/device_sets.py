@@ -1,0 +1,111 @@
+"""Virtual device sets, and the devices on which they are once a program runs.
+
+A set says how many devices there are, and has a name. Which ones they are is decided when a program is compiled: each set has
+devices of its own, in the order in which the program uses the sets, and a part of a set has some of those of the whole.
+
+    left, right = pt.devices(2, "left"), pt.devices(4, "right")   -->   devices 0, 1 and 2, 3, 4, 5 of 8
+    left, right = both[:2], both[2:]                              -->   the first two devices of `both`, and the others
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from ...dialects.ground.amounts import counted, there_are
+from ...dialects.ground.errors import Error, did_you_mean
+from ...dialects.ground.validation import checked, integer, refused
+from ...dialects.mesh import Mesh
+from ..jax_private import Device, jax
+from .compiled import distinct, too_few
+
+_NUMBERS = count()
+
+
+@checked
+def devices(count: int, name: str | None = None) -> Mesh:
+    """A virtual set of so many devices, in a row: a mesh with the one axis `device`.
+
+    Each call makes another set. `set[:2]` is the set of its first two devices, `pt.Mesh(stage=2, data=4).on("pipe")` one with
+    axes, and `.at(stage=1)` the part of that at one coordinate. Raises Error for fewer than one device, and for a name that is
+    not an identifier.
+
+        pt.devices(2, "left")   -->   a set of two devices, for pt.kernel(fn, devices=...)
+    """
+    size = integer(count)
+    if size is None or size < 1:
+        raise refused("count", "a number of devices, 1 or more", count)
+    return Mesh(device=size).on(f"set{next(_NUMBERS)}" if name is None else name)
+
+
+def bound(sets: Sequence[Mesh], given: Mapping[str, Sequence[Device]] | None = None) -> dict[str, list[Device]]:
+    """The devices of each set, by name: those that are given for it, or for what it is a part of, or free ones.
+
+    Raises Error if there are too few, or if a set is given another number of devices than it has.
+    """
+    roots = {_root(each)[0].devices: _root(each)[0] for each in sets}
+    found, chosen = dict[str, list[Device]](), dict(given or {})
+    known = {**{each.devices: each for each in sets}, **roots}
+    for name, those in chosen.items():
+        if name not in known:
+            raise Error(
+                f"the program has no device set `{name}`", helps=did_you_mean(name, known, f"it has {', '.join(known)}")
+            )
+        found[name] = distinct(those)
+        if len(found[name]) != known[name].size:
+            title = f"`{name}` has {counted(known[name].size, 'device')}, and is given {len(found[name])}"
+            raise Error(title, helps=["give as many as the set has"])
+    free = [each for each in jax.devices() if not any(each in those for those in found.values())]
+    wanted = [root for name, root in roots.items() if name not in found and not _is_given(name, sets, found)]
+    if sum(root.size for root in wanted) > len(free):
+        needs = ", ".join(f"`{root.devices or root}` {root.size}" for root in wanted)
+        total = sum(root.size for root in wanted)
+        raise Error(
+            f"the program's device sets need {total} devices, but {there_are(len(free))}",
+            notes=[f"each set has devices of its own: {needs}"],
+            helps=[
+                f'on a host without accelerators: jax.config.update("jax_num_cpu_devices", {total}) before first use',
+                "or let sets share devices: take parts of one set, both = pt.devices(4); both[:2]",
+                'or say which they have: compile(devices={"NAME": jax.devices()[:2], ...})',
+            ],
+        )
+    for root in wanted:
+        found[root.devices], free = free[: root.size], free[root.size :]
+    for each in sets:
+        root, numbers = _root(each)
+        found.setdefault(each.devices, [found[root.devices][number] for number in numbers] if root.devices in found else [])
+    return {each.devices: found[each.devices] for each in sets}
+
+
+def here(mesh: Mesh) -> list[Device]:
+    """The devices of a set for a kernel that runs at once, in no program: always the same ones.
+
+    The next set has the next ones, and then again the first. Raises Error if there are too few for the set alone.
+    """
+    root, numbers = _root(mesh)
+    every = jax.devices()
+    if root.size > len(every):
+        raise too_few(root, len(every))
+    taken = sum(len(those) for those in _HERE.values())
+    key = root.devices, root.size
+    if key not in _HERE:
+        _HERE[key] = [every[(taken + at) % len(every)] for at in range(root.size)]
+    return [_HERE[key][number] for number in numbers]
+
+
+_HERE = dict[tuple[str, int], list[Device]]()
+"""The devices of sets that are not parts of others, by name and size."""
+
+
+def _is_given(name: str, sets: Sequence[Mesh], found: Mapping[str, object]) -> bool:
+    """Whether the devices of all sets that are parts of a set are given, so that it needs none."""
+    return all(each.devices in found for each in sets if _root(each)[0].devices == name)
+
+
+def _root(mesh: Mesh) -> tuple[Mesh, Sequence[int]]:
+    """The set of which a set is a part, and the numbers of its devices there."""
+    numbers: Sequence[int] = range(mesh.size)
+    while mesh.part is not None:
+        mesh, own, _ = mesh.part
+        numbers = [own[number] for number in numbers]
+    return mesh, numbers
