@@ -286,7 +286,7 @@ class Calls:
     """Results that calls have gathered, because the program's mesh cannot express their layouts."""
     told: bool = False
 
-    def is_first(self, issued: Issued[Any]) -> bool:
+    def is_first(self, issued: Issued[R]) -> bool:
         """Whether the last call was the first one with its kind of arguments."""
         before, self.seen = self.seen, issued.signatures
         return self.seen != before
