@@ -6,12 +6,15 @@ A transfer moves blocks one by one, from a device that has the block to one that
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any, TypeAlias, cast
 
 from jax import Array
 from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, PartitionSpec
+from jax.stages import Lowered
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -19,6 +22,7 @@ from ...dialects import flow
 from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
+from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ..jax_private import Device, jax, jnp
@@ -55,26 +59,33 @@ class CompiledGraph:
         self.graph = graph
         self.devices = _devices(graph, devices)
         self.meshes: dict[Mesh, DeviceMesh] = {}
-        self.programs: dict[Hashable, Compiled] = {}
         block = graph.op.body.block
         self.slots = _slots(block)
-        self.inputs = [
-            self.form(cast(ArrayType, arg.type), graph.mesh_of_types(cast(ArrayType, arg.type))) for arg in block.args
-        ]
+        self.inputs = [self.form(type, graph.mesh_of_types(type)) for type in array_types(block.args)]
         end = cast(Operation, block.last_op)
         self.outputs = tuple(self.slots[value] for value in end.operands)
         self.types = cast("Sequence[ArrayType]", end.operand_types)
         self.steps = self.compile(block)
 
     def compile(self, block: Block) -> list[Launch]:
-        """Compiles the programs, in order of issue. A barrier is no program: its results are its operands."""
+        """Compiles the programs, in parallel, and returns them in order of issue.
+
+        A barrier is no program: its results are its operands.
+        """
+        nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
+        lowered = {self.key(op): op for op in nodes if not isinstance(op, flow.TransferOp)}
+        with ThreadPoolExecutor() as pool:
+            # JAX traces in Python, and XLA compiles without Python's lock.
+            made = [pool.submit(cast(Any, self.lower(op)).compile) for op in lowered.values()]
+            programs = {key: each.result() for key, each in zip(lowered, made, strict=True)}
         steps: list[Launch] = []
         kept = {*self.outputs, *range(len(block.args))}
-        for op in reversed([op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]):
+        for op in reversed(nodes):
             reads, fills = self.numbers(op.operands), self.numbers(op.results)
             frees = tuple({*reads, *fills} - kept)
             kept.update(frees)
-            steps.append(Launch(self.name_of(op), self.program(op), reads, fills, frees))
+            program = self.moves(op) if isinstance(op, flow.TransferOp) else programs[self.key(op)]
+            steps.append(Launch(self.name_of(op), program, reads, fills, frees))
         return steps[::-1]
 
     def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
@@ -82,27 +93,33 @@ class CompiledGraph:
 
     def form(self, type: ArrayType, mesh: Mesh) -> TravelForm:
         """How a value travels. `mesh` has the axes on which it lies, or their sub-axes."""
+        split = ArrayType.of(type.dtype, type.layout.split(mesh.places), type.on)
+        return TravelForm.of(split, mesh, self.there(mesh))
+
+    def there(self, mesh: Mesh) -> DeviceMesh:
+        """A mesh on the devices of its set."""
         if mesh not in self.meshes:
             self.meshes[mesh] = device_mesh(mesh, self.devices[mesh.devices])
-        split = ArrayType.of(type.dtype, type.layout.split(mesh.places), type.on)
-        return TravelForm.of(split, mesh, self.meshes[mesh])
+        return self.meshes[mesh]
 
     def name_of(self, op: Operation) -> str:
         return op.name_of_kernel if isinstance(op, flow.KernelOp) else op.name.removeprefix("flow.")
 
-    def program(self, op: Operation) -> Compiled | Moves:
-        """Compiles the program of a node. Equal nodes on the same types, by one path, share one program."""
-        graph = self.graph
-        if isinstance(op, flow.TransferOp):
-            source, target = (self.form(type, graph.mesh_of_types(type)) for type in op.ends)
-            return Moves.between(source, target)
-        types, name, mesh = (tuple(op.operand_types), tuple(op.result_types)), self.name_of(op), graph.mesh_of(op)
-        key = name, types, op.path if isinstance(op, flow.RedistributeOp) else None
-        if key in self.programs:
-            return self.programs[key]
+    def key(self, op: Operation) -> Hashable:
+        """Equal nodes on the same types, by one path, share one program."""
+        path = op.path if isinstance(op, flow.RedistributeOp) else None
+        return self.name_of(op), tuple(op.operand_types), tuple(op.result_types), path
+
+    def moves(self, op: flow.TransferOp) -> Moves:
+        source, target = (self.form(type, self.graph.mesh_of_types(type)) for type in op.ends)
+        return Moves.between(source, target)
+
+    def lower(self, op: Operation) -> Lowered:
+        """The program of a kernel or a redistribution."""
+        graph, name, mesh = self.graph, self.name_of(op), self.graph.mesh_of(op)
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
         foreign = graph.foreign(name)
-        takes, gives = ([self.form(cast(ArrayType, type), mesh) for type in side] for side in types)
+        takes, gives = ([self.form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
 
         def local(*blocks: Array) -> tuple[Array, ...]:
             given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]
@@ -110,25 +127,26 @@ class CompiledGraph:
             return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
 
         local.__name__ = name
-        there = self.meshes[mesh] if mesh in self.meshes else device_mesh(mesh, self.devices[mesh.devices])
-        mapped = over_devices(local, there, [form.spec for form in takes], [form.spec for form in gives])
-        lowered = jax.jit(with_token(mapped)).lower(*(form.struct for form in takes))
-        self.programs[key] = lowered.compile()
-        return self.programs[key]
+        mapped = over_devices(local, self.there(mesh), [form.spec for form in takes], [form.spec for form in gives])
+        return jax.jit(with_token(mapped)).lower(*(form.struct for form in takes))
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Issues the programs one after another, and returns the results at once."""
         traced = self.graph.traced
         given = cast("Sequence[Array]", args)
-        leaves = self.given(given, kwargs) if traced is None else [*traced.flatten(args, kwargs), *traced.consts]
+        leaves = self.given(given, kwargs) if traced is None else traced.flatten(args, kwargs)
         self.check(leaves)
-        env: dict[int, Array] = {}
-        for slot, (leaf, form) in enumerate(zip(leaves, self.inputs, strict=True)):
-            env[slot] = jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
+        env = dict(enumerate([*map(_placed, leaves, self.inputs), *self.consts]))
         self.issue(env)
         results = [env[slot].astype(type.dtype) for slot, type in zip(self.outputs, self.types, strict=True)]
         return tuple(results) if traced is None else traced.unflatten(results)
+
+    @cached_property
+    def consts(self) -> list[Array]:
+        """The arrays that the function closes over, on the devices."""
+        own = () if self.graph.traced is None else self.graph.traced.consts
+        return [_placed(*each) for each in zip(own, self.inputs[len(self.inputs) - len(own) :], strict=True)]
 
     def issue(self, env: dict[int, Array]) -> None:
         """Issues the steps, and frees each value after its last reader."""
@@ -159,7 +177,7 @@ class CompiledGraph:
     def check(self, leaves: Sequence[object]) -> None:
         """Raises Error for arrays that must not be moved to the devices implicitly: a program of several kernels moves all."""
         here = {device for those in self.devices.values() for device in those}
-        for name, leaf in zip(self.graph.arguments, leaves, strict=True):
+        for name, leaf in zip(self.graph.arguments, leaves, strict=False):
             if isinstance(leaf, jax.core.Tracer):
                 raise Error(
                     f"argument `{name}` must be an array, got a traced value",
@@ -184,6 +202,10 @@ def _devices(graph: GraphModule, given: Placed) -> dict[str, list[Device]]:
         return bound([*sets.values()], given)
     ((name, mesh),) = sets.items()
     return {name: list(device_mesh(mesh, given).devices.flat)}
+
+
+def _placed(leaf: Array, form: TravelForm) -> Array:
+    return jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:
