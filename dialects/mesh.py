@@ -24,6 +24,8 @@ LARGEST = 1 << 20
 """The most devices along an axis that is called `memory`: a larger number is taken for bytes."""
 LONGEST = 20
 """The most digits of a number of trips that are read."""
+# `device@all_4_8=4 of [device@all=8] at 4:8`: some devices of another set.
+_PART = re.compile(r"(?P<own>[^\[\]]+) of \[(?P<whole>.+)\] at (?P<numbers>[0-9]+(?::[0-9]+){1,2}|[0-9]+(?: [0-9]+)*)")
 # `t:8`: a loop and its trips.
 _LOOP = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*):(?P<trips>[0-9]+)")
 
@@ -67,8 +69,8 @@ class Mesh(Interned, Mapping[str, int]):
     """What each device is."""
     trips: tuple[tuple[str, int], ...]
     """The loops in which tactics have placed ranges, outer first, each with its trips. They are places in time."""
-    part: tuple[Mesh, tuple[int, ...], str] | None
-    """The set that this one is a part of, the numbers of its devices there, and how it was taken; None if it is whole."""
+    part: tuple[Mesh, tuple[int, ...]] | None
+    """The set that this one is a part of, and the numbers of its devices there; None if it is whole."""
     places: tuple[Place, ...] = field(init=False)
     """The axes as places. An axis that is split appears as its sub-axes."""
     loops: tuple[Loop, ...] = field(init=False)
@@ -139,8 +141,7 @@ class Mesh(Interned, Mapping[str, int]):
         kept = [(name, size) for name, size in self.pairs if name not in fixed]
         if len(kept) + len(fixed) != len(names):
             raise Error(f"a part of {self} is taken along whole axes", helps=["split axes of the part, not of the mesh"])
-        said = ", ".join(f"{name}={at}" for name, at in fixed.items())
-        return self._part(kept, numbers, "".join(f"_{name}{at}" for name, at in fixed.items()), f".at({said})")
+        return self._part(kept, numbers, "".join(f"_{name}{at}" for name, at in fixed.items()))
 
     def _slice(self, taken: slice) -> Mesh:
         """Some of the devices of a set with one axis: `pt.devices(8)[:2]`."""
@@ -152,15 +153,13 @@ class Mesh(Interned, Mapping[str, int]):
             raise Error(
                 f"a set of {size} devices has none at [{taken.start}:{taken.stop}]", helps=["a set has a device at least"]
             )
-        label = f"_{numbers[0]}_{numbers[-1] + 1}" + (f"_{numbers.step}" if numbers.step != 1 else "")
-        said = ":".join(str(each) for each in (numbers[0], numbers[-1] + 1, numbers.step)[: 2 + (numbers.step != 1)])
-        return self._part([(name, len(numbers))], numbers, label, f"[{said}]")
+        return self._part([(name, len(numbers))], numbers, f"_{_numbers_text(numbers)}".replace(":", "_"))
 
-    def _part(self, pairs: Sequence[tuple[str, int]], numbers: Sequence[int], label: str, said: str) -> Mesh:
-        """A set of some of the devices of this one, whose name continues with a label. `said` is how it was taken."""
+    def _part(self, pairs: Sequence[tuple[str, int]], numbers: Sequence[int], label: str) -> Mesh:
+        """A set of some of the devices of this one, whose name continues with a label."""
         whole, slow = self.in_space, tuple(name for name in self.slow if name in dict(pairs))
         name = (self.devices or "devices") + label
-        return whole._with(pairs=tuple(pairs), slow=slow, devices=name, part=(whole, tuple(numbers), said))
+        return whole._with(pairs=tuple(pairs), slow=slow, devices=name, part=(whole, tuple(numbers)))
 
     def check(self) -> None:
         for name, size in self.pairs:
@@ -374,11 +373,12 @@ class Mesh(Interned, Mapping[str, int]):
     def __str__(self) -> str:
         far = f"@{self.devices}" if self.devices else ""
         axes = (f"{_short(name)}{far}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
-        return ", ".join([*axes, *map(str, self.loops), *(f"{name}={value}" for name, value in said(self.chip))])
+        text = ", ".join([*axes, *map(str, self.loops), *(f"{name}={value}" for name, value in said(self.chip))])
+        return text if self.part is None else f"{text} of [{self.part[0]}] at {_numbers_text(self.part[1])}"
 
     def __repr__(self) -> str:
         if self.part is not None:
-            return f"{self.part[0]!r}{self.part[2]}"
+            return f'Mesh.parse("{self}")'
         names = [_short(name) for name in self.slow]
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
         chip = [f"{name}={value!r}" for name, value in said(self.chip)]
@@ -435,8 +435,24 @@ def loop_of(name: str, trips: int, *meshes: Mesh) -> Loop:
     return found
 
 
+def _numbers_text(numbers: Sequence[int]) -> str:
+    """Numbers of devices, as a slice if they are one: `4:8`, `0:8:2`, `1 2 5`."""
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    if step > 0 and [*numbers] == [*range(numbers[0], numbers[-1] + 1, step)]:
+        return f"{numbers[0]}:{numbers[-1] + 1}" + (f":{step}" if step != 1 else "")
+    return " ".join(map(str, numbers))
+
+
 @cache
 def _parsed(text: str) -> Mesh:
+    if part := _PART.fullmatch(text):
+        whole, mesh, said = Mesh.parse(part["whole"]), Mesh.parse(part["own"]), part["numbers"]
+        parts = [int(each[:LONGEST]) for each in re.split("[: ]+", said)]
+        numbers = range(*parts)[: whole.size + 1] if ":" in said else parts
+        if len(numbers) != mesh.size or len({*numbers}) < mesh.size or not all(0 <= each < whole.size for each in numbers):
+            title = f"`{said}` are not {mesh.size} devices of a set of {whole.size}: `{text}`"
+            raise Error(title, helps=["write their numbers in the whole set: `at 4:8`"])
+        return intern(Mesh, mesh.pairs, mesh.slow, mesh.devices, mesh.chip, mesh.trips, (whole, tuple(numbers)))
     axes: dict[str, int] = {}
     slow, loops = list[str](), list[str]()
     sets, of_chip = dict[str, None](), dict[str, str]()
@@ -476,7 +492,7 @@ def _mesh(
     devices: str,
     chip: Chip,
     trips: Sequence[tuple[str, int]] = (),
-    part: tuple[Mesh, tuple[int, ...], str] | None = None,
+    part: tuple[Mesh, tuple[int, ...]] | None = None,
 ) -> Mesh:
     """Makes a mesh from the arguments that `Mesh.__reduce__` stores."""
     space = Mesh(axes, slow=slow).on(devices)

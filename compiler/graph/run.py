@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, cast
 
 from jax import Array
 from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, PartitionSpec
-from jax.stages import Lowered
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -27,7 +26,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ..jax_private import Device, jax, jnp
 from ..run.compiled import device_mesh
-from ..run.controller import CONTROLLER, with_token
+from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
 from ..run.device_sets import bound
 from ..run.extended_shard_map import over_devices
@@ -37,16 +36,12 @@ from .travel import Moves, TravelForm
 Placed: TypeAlias = Sequence[Device] | Mapping[str, Sequence[Device]] | None
 """The devices of a graph: those of its one set, or of some of its sets by name, or the first ones that are free."""
 
-Compiled: TypeAlias = Callable[..., tuple[Sequence[Array], Array]]
-"""A compiled program, which returns a token with its results."""
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One program: the slots that it reads and fills, and those that no later step reads, so that they are freed."""
 
-    name: str
-    program: Compiled | Moves
+    program: Tokened[Sequence[Array]] | Moves
     reads: tuple[int, ...]
     fills: tuple[int, ...]
     frees: tuple[int, ...]
@@ -76,7 +71,7 @@ class CompiledGraph:
         lowered = {self.key(op): op for op in nodes if not isinstance(op, flow.TransferOp)}
         with ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
-            made = [pool.submit(cast(Any, self.lower(op)).compile) for op in lowered.values()]
+            made = [pool.submit(self.lowered(op)) for op in lowered.values()]
             programs = {key: each.result() for key, each in zip(lowered, made, strict=True)}
         steps: list[Launch] = []
         kept = {*self.outputs, *range(len(block.args))}
@@ -85,7 +80,7 @@ class CompiledGraph:
             frees = tuple({*reads, *fills} - kept)
             kept.update(frees)
             program = self.moves(op) if isinstance(op, flow.TransferOp) else programs[self.key(op)]
-            steps.append(Launch(self.name_of(op), program, reads, fills, frees))
+            steps.append(Launch(program, reads, fills, frees))
         return steps[::-1]
 
     def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
@@ -114,8 +109,8 @@ class CompiledGraph:
         source, target = (self.form(type, self.graph.mesh_of_types(type)) for type in op.ends)
         return Moves.between(source, target)
 
-    def lower(self, op: Operation) -> Lowered:
-        """The program of a kernel or a redistribution."""
+    def lowered(self, op: Operation) -> Callable[[], Tokened[Sequence[Array]]]:
+        """Lowers the program of a kernel or a redistribution, and returns a function that compiles it."""
         graph, name, mesh = self.graph, self.name_of(op), self.graph.mesh_of(op)
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
         foreign = graph.foreign(name)
@@ -128,7 +123,14 @@ class CompiledGraph:
 
         local.__name__ = name
         mapped = over_devices(local, self.there(mesh), [form.spec for form in takes], [form.spec for form in gives])
-        return jax.jit(with_token(mapped)).lower(*(form.struct for form in takes))
+        program = Tokened(f"{name}` in `{graph.name}", mapped)
+        made = jax.jit(program.function).lower(*(form.struct for form in takes))
+
+        def compiled() -> Tokened[Sequence[Array]]:
+            program.call = made.compile()
+            return program
+
+        return compiled
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
@@ -156,7 +158,7 @@ class CompiledGraph:
                 with CONTROLLER.lock:
                     env[step.fills[0]] = step.program(*given)
             else:
-                env.update(zip(step.fills, CONTROLLER.run(step.name, step.program, *given), strict=True))
+                env.update(zip(step.fills, CONTROLLER.run(step.program, *given), strict=True))
             for slot in step.frees:
                 del env[slot]
 

@@ -15,7 +15,7 @@ import functools
 from collections import deque
 from collections.abc import Callable
 from threading import RLock
-from typing import Generic, ParamSpec, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from jax import Array
 from jax.stages import Wrapped
@@ -23,12 +23,29 @@ from jax.stages import Wrapped
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import checked, integer, refused
 from ..jax_private import jax, jnp, signatures, trace_state_clean
+from .callbacks import Noted, noting, raised
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 MOST_ON_CPU = 16
 """XLA:CPU runs each program on a thread for each device. It ends the process when more than 32 programs wait for threads."""
+
+
+class Tokened(Generic[R]):
+    """A program that returns a token too. It is there when the program has run on all devices."""
+
+    def __init__(self, name: str, function: Callable[..., R]) -> None:
+        self.name, self.noted = name, Noted(name)
+
+        @functools.wraps(function)
+        def with_token(*args: object, **kwargs: object) -> tuple[R, Array]:
+            with noting(self.noted):
+                return function(*args, **kwargs), jnp.zeros((), bool)
+
+        self.function = with_token
+        """What JAX traces."""
+        self.call: Callable[..., tuple[R, Array]] = with_token
+        """The compiled program, once it is set."""
 
 
 class Controller:
@@ -41,15 +58,17 @@ class Controller:
         self.most: int | None = None
         """How many programs may be in flight; None: as many as the platform takes."""
 
-    def run(self, name: str, program: Callable[P, tuple[R, Array]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Issues a program over several devices that returns a token too. Returns its results at once.
+    def run(self, program: Tokened[R], *args: object, **kwargs: object) -> R:
+        """Issues a program. Returns its results at once, or when it is done if they depend on a host callback.
 
-        Raises Error if an earlier program has failed, with its name.
+        Raises Error if an earlier program has failed, with its name, and for what a callback has raised.
         """
         with self.lock:
             self.wait((MOST_ON_CPU if self.most is None else self.most) - 1)
-            results, token = program(*args, **kwargs)
-            self.flying.append((name, token))
+            results, token = program.call(*args, **kwargs)
+            self.flying.append((program.name, token))
+            if program.noted.waits:
+                self.wait()
             return results
 
     def wait(self, most: int = 0) -> None:
@@ -63,6 +82,8 @@ class Controller:
                     self.flying.popleft()
                     raise _failed(name, error) from error
                 self.flying.popleft()
+            if (problem := raised()) is not None:
+                raise problem
 
 
 CONTROLLER = Controller()
@@ -76,27 +97,18 @@ class Issued(Generic[R]):
         self.name, self.devices = name, devices
         self.jitted: Wrapped = jax.jit(call, **how)
         """The function without a token, of which JAX makes traces and `Lowered`s."""
-        self.issued: Wrapped = jax.jit(with_token(call), **how)
+        self.tokened = Tokened(name, call)
+        self.tokened.call = jax.jit(self.tokened.function, **how)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         if self.devices == 1 or not trace_state_clean():
             return cast(R, self.jitted(*args, **kwargs))
-        return CONTROLLER.run(self.name, cast("Callable[..., tuple[R, Array]]", self.issued), *args, **kwargs)
+        return CONTROLLER.run(self.tokened, *args, **kwargs)
 
     @property
     def signatures(self) -> int:
         """The number of kinds of arguments that it was called with."""
-        return signatures(self.jitted) + signatures(self.issued)
-
-
-def with_token(call: Callable[P, R]) -> Callable[P, tuple[R, Array]]:
-    """The same function, which returns a token too. It is there when the program has run on all devices."""
-
-    @functools.wraps(call)
-    def issued(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Array]:
-        return call(*args, **kwargs), jnp.zeros((), bool)
-
-    return issued
+        return signatures(self.jitted) + signatures(cast(Wrapped, self.tokened.call))
 
 
 @checked

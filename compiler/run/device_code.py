@@ -13,6 +13,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.program.shard_maps import own_axes
 from ..jax_private import jnp, lax, layout
 from ..ops.bind import run_block, run_op
+from .callbacks import is_callback, kept
 from .collectives import run_collective
 from .extended_shard_map import mesh_text
 
@@ -26,6 +27,8 @@ def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) ->
     if op.name.startswith("spmd."):
         return run_collective(op, operands)
     params = cast(ParamsAttr, op.properties["params"])
+    if is_callback(op):
+        foreign = kept(op, foreign)
     if params.get("once") and params.get("placed"):
         return _once(op, operands, foreign)
     if "own_axes" in params and not params.get("placed"):

@@ -106,6 +106,6 @@ def _root(mesh: Mesh) -> tuple[Mesh, Sequence[int]]:
     """The set of which a set is a part, and the numbers of its devices there."""
     numbers: Sequence[int] = range(mesh.size)
     while mesh.part is not None:
-        mesh, own, _ = mesh.part
+        mesh, own = mesh.part
         numbers = [own[number] for number in numbers]
     return mesh, numbers
