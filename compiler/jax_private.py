@@ -257,6 +257,15 @@ def is_staged(tracer: object) -> bool:
     return isinstance(tracer, _DynamicJaxprTracer)
 
 
+def is_batched(tracer: object) -> bool:
+    """Whether a tracer stands for a batch, or for the tangent of one: its array has more dims than it shows."""
+    while isinstance(tracer, Tracer):
+        if isinstance(tracer, _BatchTracer):
+            return True
+        tracer = getattr(tracer, "primal", None)
+    return False
+
+
 def with_counts(eqn: JaxprEqn) -> JaxprEqn:
     """Adds the parameters `num_consts` and `num_carry` to a `scan`. Since JAX 0.12 they are in its trees of operands."""
     if "ft_in" not in eqn.params:
@@ -363,6 +372,7 @@ def platform() -> str:
     return jax.default_backend() if device is None else device.platform
 
 
+_BatchTracer: Any = import_module("jax._src.interpreters.batching").BatchTracer
 _DynamicJaxprTracer: Any = import_module("jax._src.interpreters.partial_eval").DynamicJaxprTracer
 _checkpoint_name: Any = import_module("jax.ad_checkpoint").checkpoint_name
 _VJP: Any = import_module("jax._src.api").VJP

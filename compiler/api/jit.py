@@ -103,12 +103,12 @@ class Jitted(Generic[P, R]):
         return self.signature.replace(parameters=list(self.signature.parameters.values())[len(self.bound) :])
 
     @property
-    def issued(self) -> Issued[R]:
+    def _issued(self) -> Issued[R]:
         """What JAX compiles. It is made anew when an op is redefined, because programs that JAX has traced may be stale."""
         if definitions.replaced not in self.made:
             self.made.clear()
             how = {"static_argnames": self.static, "donate_argnames": self.donated, **self.passed_on}
-            made = Issued(self.__name__, self._partitioned(), self.mesh.size, **how)
+            made = Issued(self.function.name, self._partitioned(), self.mesh.size, **how)
             self.made[definitions.replaced] = made
         return self.made[definitions.replaced]
 
@@ -161,7 +161,7 @@ class Jitted(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         given = (*self.bound, *args)
-        issued = self.issued
+        issued = self._issued
         # It looks at each kind of arguments once.
         if self.reshard == "error" and (key := self._kind(given, kwargs)) not in self.calls.fine:
             if (problem := self._moved(given, kwargs)) is not None:
@@ -226,13 +226,13 @@ class Jitted(Generic[P, R]):
 
     def trace(self, *args: object, **kwargs: object) -> JaxTraced:
         """Returns JAX's `Traced`, as `jax.jit(f).trace` does. `jax.export` accepts functions that have this method."""
-        traced = cast(Any, self.issued.jitted).trace(*self.bound, *args, **kwargs)
+        traced = cast(Any, self._issued.jitted).trace(*self.bound, *args, **kwargs)
         self._warn_of_no_tactics()
         return traced
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
-        lowered = cast(Any, self.issued.jitted).lower(*self.bound, *args, **kwargs)
+        lowered = cast(Any, self._issued.jitted).lower(*self.bound, *args, **kwargs)
         self._warn_of_no_tactics()
         return lowered
 

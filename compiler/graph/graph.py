@@ -33,7 +33,7 @@ from ..gc_pause import without_collector
 from ..ops.shard_map import on_devices, own_collectives
 from ..plan.lowering import lowered
 from ..plan.state import State
-from .module import GraphModule
+from .module import GraphModule, foreign_of
 from .nodes import Edge, Node, edges, nodes
 from .run import CompiledGraph, Placed, stablehlo
 from .text import to_dot, to_json
@@ -79,7 +79,7 @@ class Graph(GraphModule):
     def counts(self) -> Counts:
         """Executions of each kind of collective in one run, equal to the plan's."""
         maps = ((name, each) for name, each in self._executions() if on_devices(each[0]))
-        own = (found for name, each in maps for found in own_collectives([each], self.foreign(name)))
+        own = (found for name, each in maps for found in own_collectives([each], foreign_of(self, name)))
         return count_collectives(self._exchanges(), own)
 
     def bytes_per_device(self) -> int:

@@ -34,12 +34,6 @@ class GraphModule:
     def op(self) -> GraphOp:
         return cast(GraphOp, self.module.body.block.first_op)
 
-    def foreign(self, kernel: str) -> tuple[object, ...]:
-        """The parameters of a kernel that have no text. A graph that was read from text has none."""
-        if self.is_joined or self.traced is None:
-            return self.own.get(kernel, ())
-        return self.traced.foreign
-
     @cached_property
     def is_joined(self) -> bool:
         """Whether each kernel says its own mesh: a program of several kernels, perhaps on several device sets."""
@@ -60,16 +54,6 @@ class GraphModule:
             found.setdefault(mesh.devices, mesh.whole())
         return found
 
-    def mesh_of(self, op: Operation) -> Mesh:
-        """The mesh of a node: that of its kernel, or of its set, with the sub-axes on which its values lie."""
-        if isinstance(op, KernelOp):
-            return mesh_of(self.kernels[op.name_of_kernel])
-        return self.mesh_of_types(*array_types((*op.operands, *op.results)))
-
-    def mesh_of_types(self, *types: ArrayType) -> Mesh:
-        """The mesh of values on one set, with the sub-axes on which they lie."""
-        return with_parts(self.sets[types[0].on], (axis for type in types for axis in type.layout.named))
-
     @cached_property
     def arguments(self) -> tuple[str, ...]:
         return self._names(ARGUMENTS, len(self.op.body.block.args))
@@ -85,3 +69,22 @@ class GraphModule:
     def kernels(self) -> dict[str, FuncOp]:
         """The device-local functions by name. Equal kernels share one function."""
         return {op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, FuncOp)}
+
+
+def foreign_of(graph: GraphModule, kernel: str) -> tuple[object, ...]:
+    """The parameters of a kernel that have no text. A graph that was read from text has none."""
+    if graph.is_joined or graph.traced is None:
+        return graph.own.get(kernel, ())
+    return graph.traced.foreign
+
+
+def mesh_at(graph: GraphModule, op: Operation) -> Mesh:
+    """The mesh of a node: that of its kernel, or of its set, with the sub-axes on which its values lie."""
+    if isinstance(op, KernelOp):
+        return mesh_of(graph.kernels[op.name_of_kernel])
+    return mesh_of_types(graph, *array_types((*op.operands, *op.results)))
+
+
+def mesh_of_types(graph: GraphModule, *types: ArrayType) -> Mesh:
+    """The mesh of values on one set, with the sub-axes on which they lie."""
+    return with_parts(graph.sets[types[0].on], (axis for type in types for axis in type.layout.named))

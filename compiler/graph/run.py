@@ -30,7 +30,7 @@ from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
 from ..run.device_sets import bound
 from ..run.extended_shard_map import over_devices
-from .module import GraphModule
+from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
 from .travel import Moves, TravelForm
 
 Placed: TypeAlias = Sequence[Device] | Mapping[str, Sequence[Device]] | None
@@ -56,7 +56,7 @@ class CompiledGraph:
         self.meshes: dict[Mesh, DeviceMesh] = {}
         block = graph.op.body.block
         self.slots = _slots(block)
-        self.inputs = [self.form(type, graph.mesh_of_types(type)) for type in array_types(block.args)]
+        self.inputs = [self._form(type, mesh_of_types(graph, type)) for type in array_types(block.args)]
         end = cast(Operation, block.last_op)
         self.outputs = tuple(self.slots[value] for value in end.operands)
         self.types = cast("Sequence[ArrayType]", end.operand_types)
@@ -68,10 +68,10 @@ class CompiledGraph:
         A barrier is no program: its results are its operands.
         """
         nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
-        lowered = {self.key(op): op for op in nodes if not isinstance(op, flow.TransferOp)}
+        lowered = {self._key(op): op for op in nodes if not isinstance(op, flow.TransferOp)}
         with ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
-            made = [pool.submit(self.lowered(op)) for op in lowered.values()]
+            made = [pool.submit(self._lowered(op)) for op in lowered.values()]
             programs = {key: each.result() for key, each in zip(lowered, made, strict=True)}
         steps: list[Launch] = []
         kept = {*self.outputs, *range(len(block.args))}
@@ -79,42 +79,42 @@ class CompiledGraph:
             reads, fills = self.numbers(op.operands), self.numbers(op.results)
             frees = tuple({*reads, *fills} - kept)
             kept.update(frees)
-            program = self.moves(op) if isinstance(op, flow.TransferOp) else programs[self.key(op)]
+            program = self._moves(op) if isinstance(op, flow.TransferOp) else programs[self._key(op)]
             steps.append(Launch(program, reads, fills, frees))
         return steps[::-1]
 
     def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
         return tuple(self.slots[value] for value in values)
 
-    def form(self, type: ArrayType, mesh: Mesh) -> TravelForm:
+    def _form(self, type: ArrayType, mesh: Mesh) -> TravelForm:
         """How a value travels. `mesh` has the axes on which it lies, or their sub-axes."""
         split = ArrayType.of(type.dtype, type.layout.split(mesh.places), type.on)
-        return TravelForm.of(split, mesh, self.there(mesh))
+        return TravelForm.of(split, mesh, self._there(mesh))
 
-    def there(self, mesh: Mesh) -> DeviceMesh:
+    def _there(self, mesh: Mesh) -> DeviceMesh:
         """A mesh on the devices of its set."""
         if mesh not in self.meshes:
             self.meshes[mesh] = device_mesh(mesh, self.devices[mesh.devices])
         return self.meshes[mesh]
 
-    def name_of(self, op: Operation) -> str:
+    def _name_of(self, op: Operation) -> str:
         return op.name_of_kernel if isinstance(op, flow.KernelOp) else op.name.removeprefix("flow.")
 
-    def key(self, op: Operation) -> Hashable:
+    def _key(self, op: Operation) -> Hashable:
         """Equal nodes on the same types, by one path, share one program."""
         path = op.path if isinstance(op, flow.RedistributeOp) else None
-        return self.name_of(op), tuple(op.operand_types), tuple(op.result_types), path
+        return self._name_of(op), tuple(op.operand_types), tuple(op.result_types), path
 
-    def moves(self, op: flow.TransferOp) -> Moves:
-        source, target = (self.form(type, self.graph.mesh_of_types(type)) for type in op.ends)
+    def _moves(self, op: flow.TransferOp) -> Moves:
+        source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
         return Moves.between(source, target)
 
-    def lowered(self, op: Operation) -> Callable[[], Tokened[Sequence[Array]]]:
+    def _lowered(self, op: Operation) -> Callable[[], Tokened[Sequence[Array]]]:
         """Lowers the program of a kernel or a redistribution, and returns a function that compiles it."""
-        graph, name, mesh = self.graph, self.name_of(op), self.graph.mesh_of(op)
+        graph, name, mesh = self.graph, self._name_of(op), mesh_at(self.graph, op)
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
-        foreign = graph.foreign(name)
-        takes, gives = ([self.form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
+        foreign = foreign_of(graph, name)
+        takes, gives = ([self._form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
 
         def local(*blocks: Array) -> tuple[Array, ...]:
             given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]
@@ -122,7 +122,7 @@ class CompiledGraph:
             return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
 
         local.__name__ = name
-        mapped = over_devices(local, self.there(mesh), [form.spec for form in takes], [form.spec for form in gives])
+        mapped = over_devices(local, self._there(mesh), [form.spec for form in takes], [form.spec for form in gives])
         program = Tokened(f"{name}` in `{graph.name}", mapped)
         made = jax.jit(program.function).lower(*(form.struct for form in takes))
 
@@ -228,7 +228,7 @@ def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
     types = [cast(ArrayType, type) for type in kernel.function_type.inputs]
 
     def local(*blocks: Array) -> tuple[Array, ...]:
-        return tuple(run_local(kernel.body.block, blocks, graph.foreign(kernel.sym_name.data)))
+        return tuple(run_local(kernel.body.block, blocks, foreign_of(graph, kernel.sym_name.data)))
 
     local.__name__ = kernel.sym_name.data
     ends = len(kernel.function_type.outputs)

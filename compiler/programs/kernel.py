@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from jax import Array
-from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
 from ...dialects.ground.errors import Error
+from ...dialects.ground.validation import refused
 from ...dialects.mesh import Mesh
 from ..api.jit import Jitted
 from ..api.plan import Plan, Tactic
-from ..inputs.checks import mesh_given
-from ..jax_private import Tracer, is_staged, jax, traced_apart
+from ..jax_private import Tracer, is_batched, is_staged, jax, traced_apart
 from ..plan.state import State
 from ..run.compiled import device_mesh
 from ..run.controller import Issued
@@ -121,7 +121,9 @@ class Running:
 def moved(leaf: Array, wanted: NamedSharding) -> Array:
     """An argument on the devices on which it is wanted. Within `jax.jit`, JAX places it."""
     if isinstance(leaf, Tracer):
-        return leaf if is_staged(leaf) else jax.device_put(leaf, wanted)
+        # The batch may be any dim of the array: it is whole on each device.
+        there = NamedSharding(wanted.mesh, PartitionSpec()) if is_batched(leaf) else wanted
+        return leaf if is_staged(leaf) else jax.device_put(leaf, there)
     # Any: JAX's shardings have no types.
     at: Any = getattr(leaf, "sharding", None)
     is_elsewhere = at is not None and leaf.committed and at.device_set != cast(Any, wanted).device_set
@@ -155,7 +157,9 @@ def kernel(
             raise Error("a plan has a mesh and tactics of its own", helps=helps)
         own = cast("Plan[Any]", fn)
         return Kernel(own, own.mesh, (), ())
-    on = mesh_given(cast(Mesh, devices))
+    if not isinstance(devices, Mesh):
+        raise refused("devices", "a device set", devices, "make one: pt.devices(2), or a mesh: pt.Mesh(data=2)")
+    on = devices
 
     def made(fn: Callable[P, R]) -> Kernel[P, R]:
         return Kernel(fn, on, tactics, static_argnames)

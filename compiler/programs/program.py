@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from ...dialects.definitions.registry import definitions
 from ..graph.graph import Graph
@@ -85,12 +85,13 @@ def program(
     static_argnames: Sequence[str] = (),
     devices: Mapping[str, Sequence[Device]] | None = None,
 ) -> Callable[[Callable[P, R]], Program[P, R]]: ...
+# Any: the overloads have the types.
 def program(
-    fn: Callable[P, R] | None = None,
+    fn: Any = None,
     *,
     static_argnames: Sequence[str] = (),
     devices: Mapping[str, Sequence[Device]] | None = None,
-) -> Program[P, R] | Callable[[Callable[P, R]], Program[P, R]]:
+) -> Any:
     """A function that calls kernels, as one dataflow graph of kernels and transfers. Also a decorator.
 
     JAX code between kernels runs where its operands are. A program of a derivative is `pt.program(jax.value_and_grad(f))`: one

@@ -49,7 +49,7 @@ class Compiled(Generic[R]):
         self.program.lower()
         self.in_shardings, self.out_shardings = self.program.shardings
         self.__name__ = traced.name
-        self.issued = self.jit(donate)
+        self.issued = self._jit(donate)
         self.told = False
         self.__signature__ = traced.function.signature
 
@@ -78,7 +78,7 @@ class Compiled(Generic[R]):
     def jitted(self) -> Wrapped:
         return self.issued.jitted
 
-    def jit(self, donate: Patterns) -> Issued[R]:
+    def _jit(self, donate: Patterns) -> Issued[R]:
         traced = self.traced
         signature = traced.function.signature
         names = donated(traced.function, donate)

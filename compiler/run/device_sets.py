@@ -35,6 +35,8 @@ def devices(count: int, name: str | None = None) -> Mesh:
     size = integer(count)
     if size is None or size < 1:
         raise refused("count", "a number of devices, 1 or more", count)
+    if name is not None and not name.isidentifier():
+        raise refused("name", "a name like `left`", name)
     return Mesh(device=size).on(f"set{next(_NUMBERS)}" if name is None else name)
 
 
@@ -48,9 +50,9 @@ def bound(sets: Sequence[Mesh], given: Mapping[str, Sequence[Device]] | None = N
     known = {**{each.devices: each for each in sets}, **roots}
     for name, those in chosen.items():
         if name not in known:
-            raise Error(
-                f"the program has no device set `{name}`", helps=did_you_mean(name, known, f"it has {', '.join(known)}")
-            )
+            title = f"`devices` takes devices by the name of their set, and the program has no set `{name}`"
+            have = ", ".join(filter(None, known)) or "one set, without a name"
+            raise Error(title, helps=did_you_mean(name, known, f"it has {have}"))
         found[name] = distinct(those)
         if len(found[name]) != known[name].size:
             title = f"`{name}` has {counted(known[name].size, 'device')}, and is given {len(found[name])}"

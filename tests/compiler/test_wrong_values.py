@@ -80,6 +80,7 @@ VALID: dict[str, Any] = {
     "fn": anything, "function": anything, "mesh": MESH, "args": (X, W), "tactics": (pt.Resolve(),), "tactic": pt.Resolve(),
     "choice": 0, "before": None, "rule": "reassociate", "seeds": (), "text": "x", "file": "plan.partita",
     "path": "plan.html", "title": "x", "source": TEXT, "kernel": "main_0", "x": X, "plan": None, "axes": {"a": 2},
+    "count": 2, "most": 8,
 }  # fmt: skip
 """What a parameter takes, by its name: what is not fuzzed is valid."""
 VALID_OF: dict[str, Any] = {
@@ -90,6 +91,7 @@ VALID_OF: dict[str, Any] = {
     "Mesh.split.axis": MESH.place("a"),
     "Notation.arguments.function": "f", "Notation.block.function": "f",
     "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
+    "kernel.devices": MESH, "kernel.static_argnames": (), "program.static_argnames": (),
     "Defined.__call__.args": (X,), "Defined.check.args": (X,), "Plan.tile.axis": "a",
 }  # fmt: skip
 NAMES = {
@@ -115,6 +117,7 @@ KEYWORDS = {
     "wanted": ("all_gather", "memory", "replicated_flops"),
     "options": tuple(Options.__annotations__),
     "kwargs": ("w",),
+    "coordinates": ("a",),
 }
 """The names that a parameter `**name` is given."""
 APART = {

@@ -1,0 +1,272 @@
+"""Programs of several kernels: equal to the plain function, forward and backward, whatever sets the kernels are on."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.compiler.graph.graph import Graph
+from partita.compiler.jax_private import jax, jnp
+from partita.compiler.programs.program import Program
+
+X = np.random.default_rng(0).standard_normal((8, 16), np.float32)
+W = np.random.default_rng(1).standard_normal((16, 16), np.float32) / 4
+V = np.array([1.0, 2.0], np.float32)
+
+
+def pathways(**how: Any) -> Program[..., Any]:
+    """The program of section 3 of the Pathways paper (arXiv 2203.12533), with devices of their own for each kernel."""
+    a = pt.kernel(double, devices=pt.Mesh(data=2).on("A"), **how)
+    b = pt.kernel(increase, devices=pt.Mesh(data=2).on("B"), **how)
+    c = pt.kernel(halve, devices=pt.Mesh(data=2).on("C"), **how)
+
+    @pt.program
+    def f(v: Any) -> Any:
+        x = a(v)
+        y = b(x)
+        z = a(c(x))
+        return y, z
+
+    return f
+
+
+def double(x: Any) -> Any:
+    return x * 2.0
+
+
+def increase(x: Any) -> Any:
+    return x + 1.0
+
+
+def halve(x: Any) -> Any:
+    return x / 2.0
+
+
+def layer(x: Any, w: Any) -> Any:
+    return jnp.tanh(x @ w)
+
+
+def mean_of_products(x: Any, y: Any) -> Any:
+    return (x * y).mean()
+
+
+def ops(graph: Graph) -> Counter[str]:
+    return Counter(op.name.removeprefix("flow.") for op in graph.op.body.block.ops)
+
+
+def close(found: Any, expected: Any) -> None:
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
+
+
+def three_sets(first: int, second: int, third: int, tactics: bool = True) -> Callable[..., Any]:
+    """A diamond of kernels on sets of these sizes, with a skip: `h` is read on all three."""
+    sets = [pt.Mesh(data=size).on(name) for size, name in zip((first, second, third), "ABC", strict=True)]
+    rows = [pt.Tile({"x": 0}, "data")] if tactics else []
+    a = pt.kernel(layer, devices=sets[0], tactics=rows)
+    b = pt.kernel(layer, devices=sets[1], tactics=rows)
+    c = pt.kernel(halve, devices=sets[2], tactics=rows)
+    last = pt.kernel(mean_of_products, devices=sets[0], tactics=rows)
+
+    def loss(x: Any, w: Any, v: Any) -> Any:
+        h = a(x, w)
+        return last(b(h, v), a(c(h) * 2.0, w))
+
+    return loss
+
+
+def plain(x: Any, w: Any, v: Any) -> Any:
+    h = layer(x, w)
+    return mean_of_products(layer(h, v), layer(halve(h) * 2.0, w))
+
+
+def test_the_example_of_pathways() -> None:
+    f = pathways()
+    y, z = f(V)
+    np.testing.assert_array_equal(y, [3, 5])
+    np.testing.assert_array_equal(z, [2, 4])
+    assert not y.sharding.device_set & z.sharding.device_set
+    assert ops(f.graph(V)) == {"kernel": 4, "transfer": 3, "return": 1}
+    assert list(f.graph(V).kernels) == ["double", "increase", "halve"]
+
+
+def test_the_example_of_pathways_with_rows_on_devices() -> None:
+    f = pathways(tactics=[pt.DataParallel("data", inputs="x")])
+    graph = f.graph(V)
+    assert graph.bytes_per_device() == 0 and "f32[data] on A -> f32[data] on B" in graph.text()
+    for found, expected in zip(f(V), ([3, 5], [2, 4]), strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert {shard.data.shape for shard in found.addressable_shards} == {(1,)}
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 4, 1), (4, 2, 2), (4, 1, 2)])
+def test_a_diamond_on_three_sets_and_its_gradient(sizes: tuple[int, int, int]) -> None:
+    loss = three_sets(*sizes)
+    close(pt.program(loss)(X, W, W), plain(X, W, W))
+    step: Any = pt.program(jax.value_and_grad(loss, argnums=(1, 2)))
+    close(step(X, W, W), jax.value_and_grad(plain, argnums=(1, 2))(X, W, W))
+    text = step.graph(X, W, W).text()
+    assert Graph.parse(text).text() == text
+
+
+def test_a_graph_that_is_read_from_text_runs_on_the_same_devices() -> None:
+    row = pt.devices(4, "row")
+    a, b = pt.kernel(double, devices=row[:2]), pt.kernel(increase, devices=row[1:])
+
+    @pt.program
+    def f(x: Any) -> Any:
+        return b(a(x)), a(x)
+
+    read = Graph.parse(f.graph(X).text())
+    found = read.run(jnp.asarray(X))
+    close(found, (X * 2 + 1, X * 2))
+    assert [each.sharding.device_set for each in found] == [each.sharding.device_set for each in f(X)]
+
+
+def test_the_derivative_of_a_program_runs_kernel_by_kernel() -> None:
+    """Without a graph: each gradient is on the set where its argument is used."""
+    loss = three_sets(2, 4, 1)
+    close(jax.grad(pt.program(loss), argnums=(1, 2))(X, W, W), jax.grad(plain, argnums=(1, 2))(X, W, W))
+    first, second = jax.grad(loss, argnums=(1, 2))(X, W, W)
+    assert len(first.sharding.device_set) == 2 and len(second.sharding.device_set) == 4
+
+
+def test_a_batch_of_a_program_is_a_batch_of_each_kernel() -> None:
+    loss, batch = three_sets(2, 2, 1), np.stack([X, X * 2, -X])
+    every = (None, None)
+    close(
+        jax.vmap(pt.program(loss), (0, *every))(batch, W, W),
+        jax.vmap(plain, (0, *every))(batch, W, W),
+    )
+    mapped: Any = pt.program(jax.vmap(loss, (0, *every)))
+    close(mapped(batch, W, W), jax.vmap(plain, (0, *every))(batch, W, W))
+    assert ops(mapped.graph(batch, W, W))["kernel"] == ops(pt.program(loss).graph(X, W, W))["kernel"]
+
+
+def test_a_loop_of_calls_makes_each_kernel_once() -> None:
+    left, right = pt.devices(2, "left"), pt.devices(2, "right")
+    here, there = pt.kernel(layer, devices=left), pt.kernel(layer, devices=right)
+
+    @pt.program
+    def f(x: Any, w: Any) -> Any:
+        for _ in range(3):
+            x = there(here(x, w), w)
+        return x
+
+    expected = X
+    for _ in range(6):
+        expected = layer(expected, W)
+    close(f(X, W), expected)
+    graph = f.graph(X, W)
+    assert list(graph.kernels) == ["layer", "layer_1"]
+    # Five times `x` crosses, and once `w`.
+    assert ops(graph) == {"kernel": 6, "transfer": 6, "return": 1}
+
+
+def test_code_between_kernels_runs_where_its_operands_are() -> None:
+    left, right = pt.devices(2, "left"), pt.devices(2, "right")
+    a, b = pt.kernel(double, devices=left), pt.kernel(double, devices=right)
+
+    @pt.program
+    def f(x: Any) -> Any:
+        h = a(x + 1.0) * 3.0
+        return b(jnp.sin(h)), h, x * 5.0
+
+    close(f(X), (np.sin((X + 1) * 6) * 2, (X + 1) * 6, X * 5))
+    assert [len(each.sharding.device_set) for each in f(X)] == [2, 2, 2]
+    assert f.graph(X).kernels.keys() == {"between", "double", "between_1", "double_1", "between_2"}
+
+
+def test_programs_share_devices() -> None:
+    row = pt.devices(4, "row")
+    a, b = pt.kernel(layer, devices=row[:3]), pt.kernel(layer, devices=row[1:])
+
+    @pt.program
+    def one(x: Any, w: Any) -> Any:
+        return b(a(x, w), w)
+
+    @pt.program
+    def other(x: Any, w: Any) -> Any:
+        return a(b(x, w), w)
+
+    found = [(one(X, W), other(X, W)) for _ in range(50)]
+    close(found[-1], [layer(layer(X, W), W)] * 2)
+
+
+def test_kernels_may_be_given_as_plans() -> None:
+    tactics = pt.Tile({"x": 0}, "data"), pt.Tile({"w": 1}, "model")
+    plan = pt.plan(layer, pt.Mesh(data=4, model=2).on("grid"), X, W).apply(*tactics)
+    a, b = pt.kernel(plan), pt.kernel(halve, devices=plan.mesh.at(model=1))
+
+    @pt.program
+    def f(x: Any, w: Any) -> Any:
+        return b(a(x, w))
+
+    close(f(X, W), layer(X, W) / 2)
+
+
+def test_trees_static_arguments_and_closed_over_arrays() -> None:
+    scale = jnp.arange(16.0)
+
+    @pt.kernel(devices=pt.devices(2), static_argnames="by")
+    def a(tree: Any, *, by: int) -> Any:
+        return {"y": tree["x"] * by + scale[None]}
+
+    @pt.program(static_argnames="by")
+    def f(tree: Any, by: int) -> Any:
+        return a(tree, by=by), a(tree, by=2 * by)["y"] + scale[None]
+
+    close(f({"x": X}, by=3), ({"y": X * 3 + scale[None]}, X * 6 + 2 * scale[None]))
+    close(f({"x": X}, by=4), ({"y": X * 4 + scale[None]}, X * 8 + 2 * scale[None]))
+
+
+def test_random_keys_and_integers_cross_sets() -> None:
+    left, right = pt.devices(2, "left"), pt.devices(2, "right")
+
+    @pt.kernel(devices=right)
+    def noise(key: Any, n: Any) -> Any:
+        return jax.random.normal(key, (4, 4)) + n[None]
+
+    @pt.kernel(devices=left)
+    def both(key: Any) -> Any:
+        return jax.random.split(key)[0], jnp.arange(4) * 2
+
+    @pt.program
+    def f(key: Any) -> Any:
+        one, n = both(key)
+        return noise(one, n)
+
+    def straight(key: Any) -> Any:
+        return jax.random.normal(jax.random.split(key)[0], (4, 4)) + jnp.arange(4)[None] * 2
+
+    close(f(jax.random.key(3)), straight(jax.random.key(3)))
+
+
+def test_recomputation_and_derivatives_by_hand_around_kernels() -> None:
+    a, b = pt.kernel(layer, devices=pt.devices(2, "left")), pt.kernel(layer, devices=pt.devices(2, "right"))
+
+    @jax.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x
+
+    def forward(x: Any) -> tuple[Any, None]:
+        return x, None
+
+    def backward(_: None, g: Any) -> tuple[Any]:
+        return (jnp.clip(g, -0.01, 0.01),)
+
+    clipped.defvjp(forward, backward)
+
+    def loss(a: Callable[..., Any], b: Callable[..., Any], w: Any) -> Any:
+        @jax.checkpoint
+        def squares(w: Any) -> Any:
+            return clipped(b(a(X, w), w)) ** 2
+
+        return squares(w).sum()
+
+    step: Any = pt.program(jax.value_and_grad(partial(loss, a, b)))
+    close(step(W), jax.value_and_grad(partial(loss, layer, layer))(W))
