@@ -57,6 +57,7 @@ class _Joined:
 
     def __init__(self, traced: Traced, calls: Calls) -> None:
         self.traced, self.calls = traced, calls
+        self.name = traced.name if traced.name.isidentifier() else "program"
         self.block = Block()
         self.values = dict[Value, SSAValue]()
         """Where each value is made."""
@@ -79,7 +80,7 @@ class _Joined:
         results = [self.values[value] for value in self.calls.results]
         self.block.add_op(flow.ReturnOp(results))
         types = [cast(ArrayType, value.type) for value in results]
-        op = flow.GraphOp(self.traced.name if self.traced.name.isidentifier() else "program", Region(self.block), types)
+        op = flow.GraphOp(self.name, Region(self.block), types)
         names = self.traced.arg_names[: len(self.calls.arguments)]
         constants = tuple(unwrap(cast(Array, value.array)) for value in self.calls.constants)
         own = (*names, *(f"const/{number}" for number in range(len(constants))))
@@ -108,7 +109,7 @@ class _Joined:
         traced = plan.source.traced
         stem = "between" if is_between else re.sub(r"\W+", "_", traced.name).strip("_") or "kernel"
         stem = "kernel" if stem == "lambda" else stem
-        name = next(each for each in _numbered(stem) if each not in self.kernels)
+        name = next(each for each in _numbered(stem) if each not in self.kernels and each != self.name)
         main = cast(FuncOp, spmd(plan).body.block.first_op)
         made = kernel_function(name, main.body.detach_block(main.body.block))
         set_mesh(made, plan.decided.mesh.in_space)

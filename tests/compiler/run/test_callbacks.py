@@ -1,0 +1,70 @@
+"""A host callback that raises is an error of the call, and the next call works. XLA would wait, and then end the process."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from jax.experimental import io_callback
+
+import partita as pt
+from partita.compiler.jax_private import jax, jnp
+
+MESH = pt.Mesh(data=8)
+X = np.ones((8, 16), np.float32)
+TYPE = jax.ShapeDtypeStruct((8, 16), np.float32)
+
+
+class Host:
+    """A function of the host that raises while it is told to."""
+
+    raises = True
+
+    def __call__(self, x: Any) -> Any:
+        if self.raises:
+            raise ValueError("no such row")
+        return np.asarray(x) + 1
+
+
+def of_kind(kind: str, host: Host) -> Any:
+    def program(x: Any) -> Any:
+        if kind == "debug":
+            jax.debug.callback(host, x.sum())
+            return x.sum(0) + 1.0
+        return {"pure": jax.pure_callback, "io": io_callback}[kind](host, TYPE, x).sum(0) / 8
+
+    return program
+
+
+@pytest.mark.parametrize("run", ["compile", "jit", "graph", "kernel"])
+@pytest.mark.parametrize("kind", ["pure", "io", "debug"])
+def test_what_a_callback_raises(kind: str, run: str) -> None:
+    host, tactic = Host(), pt.Tile({"x": 0}, "data")
+    program = of_kind(kind, host)
+    if run in ("compile", "graph"):
+        plan = pt.plan(program, MESH, X).apply(tactic)
+        call: Any = plan.compile() if run == "compile" else plan.lower("collective").run
+    elif run == "jit":
+        call = pt.jit(program, mesh=MESH, tactics=[tactic])
+    else:
+        call = pt.program(pt.kernel(program, devices=MESH, tactics=[tactic]))
+    with pytest.raises(pt.Error, match=r"a host callback of `.*` has raised ValueError: no such row") as error:
+        call(X)
+        # What prints returns nothing, so the call does not wait for it.
+        jax.effects_barrier()
+        call(X)
+    assert isinstance(error.value.__cause__, ValueError)
+    assert error.value.location is not None and "raise ValueError" in error.value.location.text
+    host.raises = False
+    jax.effects_barrier()
+    pt.set_in_flight(None)
+    try:
+        call(X)
+    except pt.Error:
+        assert kind == "debug", "the second of two calls had failed too"
+    np.testing.assert_array_equal(call(X), np.full(16, 9.0 if kind == "debug" else 2.0))
+
+
+def test_a_callback_within_a_transformation_raises_as_jax_does() -> None:
+    run = pt.plan(of_kind("pure", Host()), pt.Mesh(data=1), X).compile()
+    with pytest.raises(Exception, match="no such row"):
+        jnp.asarray(run(X)).block_until_ready()
