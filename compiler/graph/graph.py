@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from ...dialects import context
-from ...dialects.flow import GraphOp, KernelOp
+from ...dialects.flow import GraphOp, KernelOp, TransferOp
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked
 from ...dialects.program_text import error_of, read_module
@@ -85,6 +85,16 @@ class Graph(GraphModule):
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""
         return bytes_received(self._exchanges())
+
+    def transferred(self) -> dict[tuple[str, str], int]:
+        """The bytes that cross from one device set to another in one run, by the names of both: all devices together."""
+        found = dict[tuple[str, str], int]()
+        for op in self.op.body.block.ops:
+            if isinstance(op, TransferOp):
+                source, target = op.ends
+                ends = source.on, target.on
+                found[ends] = found.get(ends, 0) + target.local.nbytes * self.sets[target.on].size
+        return found
 
     def _exchanges(self) -> Iterator[CountedCollective]:
         return (each for node in self.nodes for each in node.collectives)

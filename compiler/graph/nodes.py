@@ -27,7 +27,7 @@ class Value(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A node: its kind (`argument`, `kernel`, `redistribute`, `barrier`, `result`), its operands and its results.
+    """A node: its kind (`argument`, `kernel`, `redistribute`, `transfer`, `barrier`, `result`), its operands and its results.
 
     `name` is the kernel's function, or the path of an argument or a result.
     """
@@ -41,11 +41,11 @@ class Node(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """The bytes that one device receives in the node's collectives in one run.
+        """The bytes that one device receives in one run: in the node's collectives, or from another device set.
 
         Of the branches of a `cond`, the most expensive counts.
         """
-        return total(self.collectives)
+        return self.results[0].bytes if self.kind == "transfer" else total(self.collectives)
 
 
 @dataclass(frozen=True, slots=True)
