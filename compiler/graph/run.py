@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from jax import Array
+from jax.core import ShapedArray
 from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, PartitionSpec
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -24,7 +26,9 @@ from ...dialects.mesh import Mesh
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
-from ..jax_private import Device, jax, jnp
+from ..jax_private import Device, jax, jnp, tree
+from ..ops.prng_keys import is_key
+from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
@@ -32,6 +36,9 @@ from ..run.device_sets import bound
 from ..run.extended_shard_map import over_devices
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
 from .travel import Moves, TravelForm
+
+SMALL = 1 << 16
+"""The most bytes of a result, on each device, that is kept as the token of a program."""
 
 Placed: TypeAlias = Sequence[Device] | Mapping[str, Sequence[Device]] | None
 """The devices of a graph: those of its one set, or of some of its sets by name, or the first ones that are free."""
@@ -60,6 +67,9 @@ class CompiledGraph:
         end = cast(Operation, block.last_op)
         self.outputs = tuple(self.slots[value] for value in end.operands)
         self.types = cast("Sequence[ArrayType]", end.operand_types)
+        self.is_narrow = any(type.dtype in BYTES for type in self.types)
+        self.last: object = None
+        """The tree of the last call's arguments."""
         self.steps = self.compile(block)
 
     def compile(self, block: Block) -> list[Launch]:
@@ -68,11 +78,14 @@ class CompiledGraph:
         A barrier is no program: its results are its operands.
         """
         nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
-        lowered = {self._key(op): op for op in nodes if not isinstance(op, flow.TransferOp)}
+        alike = dict[Hashable, list[Operation]]()
+        for op in nodes:
+            if not isinstance(op, flow.TransferOp):
+                alike.setdefault(self._key(op), []).append(op)
         with ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
-            made = [pool.submit(self._lowered(op)) for op in lowered.values()]
-            programs = {key: each.result() for key, each in zip(lowered, made, strict=True)}
+            made = [pool.submit(self._lowered(ops)) for ops in alike.values()]
+            programs = {key: each.result() for key, each in zip(alike, made, strict=True)}
         steps: list[Launch] = []
         kept = {*self.outputs, *range(len(block.args))}
         for op in reversed(nodes):
@@ -109,8 +122,9 @@ class CompiledGraph:
         source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
         return Moves.between(source, target)
 
-    def _lowered(self, op: Operation) -> Callable[[], Tokened[Sequence[Array]]]:
-        """Lowers the program of a kernel or a redistribution, and returns a function that compiles it."""
+    def _lowered(self, ops: Sequence[Operation]) -> Callable[[], Tokened[Sequence[Array]]]:
+        """Lowers the program of some equal kernels or redistributions, and returns a function that compiles it."""
+        op = ops[0]
         graph, name, mesh = self.graph, self._name_of(op), mesh_at(self.graph, op)
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
         foreign = foreign_of(graph, name)
@@ -123,26 +137,48 @@ class CompiledGraph:
 
         local.__name__ = name
         mapped = over_devices(local, self._there(mesh), [form.spec for form in takes], [form.spec for form in gives])
-        program = Tokened(f"{name}` in `{graph.name}", mapped)
+        program = Tokened(f"{name}` in `{graph.name}", mapped, self._token_of(ops))
         made = jax.jit(program.function).lower(*(form.struct for form in takes))
 
         def compiled() -> Tokened[Sequence[Array]]:
-            program.call = made.compile()
+            program.compiled = made.compile()
             return program
 
         return compiled
+
+    def _token_of(self, ops: Sequence[Operation]) -> Callable[[Sequence[Array]], Array] | None:
+        """Takes a small result that stays in the graph, as a token: nobody donates it. None if these ops have none."""
+        sizes = {number: type.local.nbytes for number, type in enumerate(array_types(ops[0].results))}
+        inside = [number for number, size in sizes.items() if size <= SMALL and not any(map(self._leaves_at(number), ops))]
+        return itemgetter(min(inside, key=sizes.__getitem__)) if inside else None
+
+    def _leaves_at(self, number: int) -> Callable[[Operation], bool]:
+        return lambda op: self.slots[op.results[number]] in self.outputs
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Issues the programs one after another, and returns the results at once."""
         traced = self.graph.traced
-        given = cast("Sequence[Array]", args)
-        leaves = self.given(given, kwargs) if traced is None else traced.flatten(args, kwargs)
-        self.check(leaves)
-        env = dict(enumerate([*map(_placed, leaves, self.inputs), *self.consts]))
+        env = dict(enumerate([*map(_placed, self._leaves(args, kwargs), self.inputs), *self.consts]))
         self.issue(env)
-        results = [env[slot].astype(type.dtype) for slot, type in zip(self.outputs, self.types, strict=True)]
+        results = [env[slot] for slot in self.outputs]
+        if self.is_narrow:
+            results = [each.astype(type.dtype) for each, type in zip(results, self.types, strict=True)]
         return tuple(results) if traced is None else traced.unflatten(results)
+
+    def _leaves(self, args: Sequence[object], kwargs: dict[str, object]) -> Sequence[Array]:
+        """The arrays of a call, checked. The tree is compared with that of the last call, which is quicker than to bind it."""
+        traced = self.graph.traced
+        if traced is None:
+            leaves = self.given(cast("Sequence[Array]", args), kwargs)
+        else:
+            found, structure = tree.tree_flatten(args)
+            if kwargs or self.last is None or structure != self.last or not all(map(_is_as_traced, found, traced.in_avals)):
+                found = traced.flatten(args, kwargs)
+                self.last = None if kwargs or traced.static else structure
+            leaves = found
+        self.check(leaves)
+        return leaves
 
     @cached_property
     def consts(self) -> list[Array]:
@@ -207,7 +243,13 @@ def _devices(graph: GraphModule, given: Placed) -> dict[str, list[Device]]:
 
 
 def _placed(leaf: Array, form: TravelForm) -> Array:
-    return jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
+    is_there = getattr(leaf, "committed", False) and leaf.sharding == form.sharding and leaf.dtype == form.travels
+    return leaf if is_there else jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
+
+
+def _is_as_traced(leaf: object, aval: ShapedArray) -> bool:
+    """Whether a leaf is an array, and no key, of this type."""
+    return isinstance(leaf, Array) and leaf.shape == aval.shape and leaf.dtype == aval.dtype and not is_key(aval)
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:

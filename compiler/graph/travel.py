@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any, Self, cast
 
@@ -24,7 +25,7 @@ from ..run.collectives import BYTES
 from ..run.extended_shard_map import spec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TravelForm:
     """How a value of this type is passed between programs: as a sharded array or as raw blocks, and with which dtype."""
 
@@ -55,7 +56,7 @@ class TravelForm:
         local = local.astype(self.travels)
         return local.reshape((1,) * (len(self.shape) - len(self.local)) + self.local) if self.raw else local
 
-    @property
+    @cached_property
     def sharding(self) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec)
 

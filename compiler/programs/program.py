@@ -6,11 +6,13 @@ import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
+from jax import Array
+
 from ...dialects.definitions.registry import definitions
 from ..graph.graph import Graph
 from ..graph.run import CompiledGraph
 from ..inputs.arguments import UserFunction
-from ..jax_private import Device, Tracer, is_staged, trace_context, tree
+from ..jax_private import Device, Tracer, is_staged, jax, trace_context, tree
 from ..trace.trace import trace
 from .calls import read_calls
 from .joined import join
@@ -48,7 +50,8 @@ class Program(Generic[P, R]):
         return self.graphs[key]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        traced = [leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, Tracer)]
+        leaves, structure = tree.tree_flatten((args, kwargs))
+        traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         if any(map(is_staged, traced)) and not is_read():
             title = f"`{self.function.name}` is a program of kernels, and cannot be a part of a compiled function"
             helps = ["call it outside of `jax.jit`: it compiles all of its kernels itself"]
@@ -57,10 +60,22 @@ class Program(Generic[P, R]):
         if traced:
             # A derivative, or a batch, of each kernel.
             return self.fn(*args, **kwargs)
-        key = self._kind(args, kwargs)
-        if key not in self.compiled:
-            self.compiled[key] = self.graph(*args, **kwargs).compile(self.devices)
-        return cast(R, self.compiled[key](*args, **kwargs))
+        quick = self._quick_kind(leaves, structure) if not traced else None
+        compiled = self.compiled.get(quick) if quick is not None else None
+        if compiled is None:
+            key = self._kind(args, kwargs)
+            if key not in self.compiled:
+                self.compiled[key] = self.graph(*args, **kwargs).compile(self.devices)
+            compiled = self.compiled[key]
+            if quick is not None:
+                self.compiled[quick] = compiled
+        return cast(R, compiled(*args, **kwargs))
+
+    def _quick_kind(self, leaves: Sequence[object], structure: Hashable) -> Hashable | None:
+        """A key that takes less time: for arrays of JAX, and no static values."""
+        if self.static or not all(isinstance(leaf, Array) for leaf in leaves):
+            return None
+        return structure, *map(jax.typeof, leaves), definitions.replaced, trace_context()
 
     def _kind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Hashable:
         """The key of a graph: the arguments' tree and types, the static values, and JAX's settings."""

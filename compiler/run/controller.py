@@ -15,7 +15,7 @@ import functools
 from collections import deque
 from collections.abc import Callable
 from threading import RLock
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from jax import Array
 from jax.stages import Wrapped
@@ -32,20 +32,29 @@ MOST_ON_CPU = 16
 
 
 class Tokened(Generic[R]):
-    """A program that returns a token too. It is there when the program has run on all devices."""
+    """A program that returns a token too. It is there when the program has run on all devices.
 
-    def __init__(self, name: str, function: Callable[..., R]) -> None:
-        self.name, self.noted = name, Noted(name)
+    Any result will do that nobody donates, and that holds little memory: `of` takes it out of the results.
+    """
+
+    def __init__(self, name: str, function: Callable[..., R], of: Callable[[R], Array] | None = None) -> None:
+        self.name, self.noted, self.of = name, Noted(name), of
 
         @functools.wraps(function)
-        def with_token(*args: object, **kwargs: object) -> tuple[R, Array]:
+        def with_token(*args: object, **kwargs: object) -> R | tuple[R, Array]:
             with noting(self.noted):
-                return function(*args, **kwargs), jnp.zeros((), bool)
+                results = function(*args, **kwargs)
+                return results if of is not None else (results, jnp.zeros((), bool))
 
         self.function = with_token
         """What JAX traces."""
-        self.call: Callable[..., tuple[R, Array]] = with_token
+        self.compiled: Callable[..., Any] = with_token
         """The compiled program, once it is set."""
+
+    def call(self, *args: object, **kwargs: object) -> tuple[R, Array]:
+        """Issues the program."""
+        found = self.compiled(*args, **kwargs)
+        return (found, self.of(found)) if self.of is not None else found
 
 
 class Controller:
@@ -77,7 +86,7 @@ class Controller:
             while len(self.flying) > most:
                 name, token = self.flying[0]
                 try:
-                    jax.block_until_ready(token)
+                    token.block_until_ready()
                 except jax.errors.JaxRuntimeError as error:
                     self.flying.popleft()
                     raise _failed(name, error) from error
@@ -98,7 +107,7 @@ class Issued(Generic[R]):
         self.jitted: Wrapped = jax.jit(call, **how)
         """The function without a token, of which JAX makes traces and `Lowered`s."""
         self.tokened = Tokened(name, call)
-        self.tokened.call = jax.jit(self.tokened.function, **how)
+        self.tokened.compiled = jax.jit(self.tokened.function, **how)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
         if self.devices == 1 or not trace_state_clean():
@@ -108,7 +117,7 @@ class Issued(Generic[R]):
     @property
     def signatures(self) -> int:
         """The number of kinds of arguments that it was called with."""
-        return signatures(self.jitted) + signatures(cast(Wrapped, self.tokened.call))
+        return signatures(self.jitted) + signatures(cast(Wrapped, self.tokened.compiled))
 
 
 @checked

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -116,19 +116,21 @@ def test_one_device_needs_no_token() -> None:
     assert not CONTROLLER.flying
 
 
-def test_a_program_that_failed_is_named_by_a_later_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = plan_of(step).compile()
-    run(X, W)
-    pt.set_in_flight(1)
+class Failed:
+    """The token of a program that has failed."""
 
-    def fails(_: object) -> None:
+    def block_until_ready(self) -> None:
         raise jax.errors.JaxRuntimeError("INTERNAL: a device is lost\n  at 0x1")
 
-    monkeypatch.setattr(jax, "block_until_ready", fails)
+
+def test_a_program_that_failed_is_named_by_a_later_call() -> None:
+    run, failed = plan_of(step).compile(), Failed()
+    CONTROLLER.wait()
+    CONTROLLER.flying.append(("step", cast(Any, failed)))
+    pt.set_in_flight(1)
     with pytest.raises(pt.Error, match="a call of `step` has failed on its devices") as error:
         run(X, W)
     assert error.value.notes == ("JAX says: INTERNAL: a device is lost",)
-    monkeypatch.undo()
     np.testing.assert_allclose(run(X, W), step(X, W), rtol=1e-6)
 
 
