@@ -26,7 +26,7 @@ from ...dialects.mesh import Mesh
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
-from ..jax_private import Device, jax, jnp, tree
+from ..jax_private import Device, Tracer, jax, jnp, tree
 from ..ops.prng_keys import is_key
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
@@ -141,7 +141,11 @@ class CompiledGraph:
         made = jax.jit(program.function).lower(*(form.struct for form in takes))
 
         def compiled() -> Tokened[Sequence[Array]]:
-            program.compiled = made.compile()
+            try:
+                program.compiled = made.compile()
+            except jax.errors.JaxRuntimeError as error:
+                said = next(iter(str(error).splitlines()), "")
+                raise Error(f"XLA cannot compile `{name}` of `{graph.name}`", notes=[f"it says: {said}"]) from error
             return program
 
         return compiled
@@ -216,7 +220,10 @@ class CompiledGraph:
         """Raises Error for arrays that must not be moved to the devices implicitly: a program of several kernels moves all."""
         here = {device for those in self.devices.values() for device in those}
         for name, leaf in zip(self.graph.arguments, leaves, strict=False):
-            if isinstance(leaf, jax.core.Tracer):
+            if isinstance(leaf, Array) and not isinstance(leaf, Tracer) and leaf.is_deleted():
+                helps = ["pass the array that the other call returned", "or do not donate it there"]
+                raise Error(f"argument `{name}` was donated to another call, or deleted", helps=helps)
+            if isinstance(leaf, Tracer):
                 raise Error(
                     f"argument `{name}` must be an array, got a traced value",
                     helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"],

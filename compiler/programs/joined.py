@@ -26,6 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects import flow
 from ...dialects.array import MESH, set_mesh
 from ...dialects.ground.argument_names import set_names
+from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.module_op import Module
@@ -36,6 +37,8 @@ from ...dialects.types import ArrayType
 from ...rewrites.decide.placements import boundary
 from ...rewrites.lower.to_flow import kernel_function
 from ...rewrites.program.program import ValueId
+from ...rewrites.redistribute.search import path
+from ...rewrites.redistribute.steps import Bytes
 from ..api.plan import plan as start
 from ..api.tactics import Annotated
 from ..graph.graph import Graph
@@ -174,14 +177,26 @@ class _Joined:
         return ArrayType.of(str(struct.dtype), Layout.of(struct.shape), on.devices)
 
     def moved(self, source: SSAValue, wanted: ArrayType) -> SSAValue:
-        """Redistributes a value on its set, and transfers it if the wanted one is on another set."""
+        """Redistributes a value on its set, and transfers it if the wanted one is on another set.
+
+        Blocks that are sent are those of the target or, if a device then receives less, those of the source.
+        """
         have = cast(ArrayType, source.type)
         if have.on == wanted.on:
-            return self.added(flow.RedistributeOp([source], [wanted]))
-        if not flow.covers(have, wanted):
-            through = ArrayType.of(have.dtype, blocks_on(self.on(have.on), wanted.layout, have.layout), have.on)
-            source = self.added(flow.RedistributeOp([source], [through]))
-        return self.added(flow.TransferOp(source, wanted))
+            return self.changed(source, wanted)
+        here = have if flow.covers(have, wanted) else _on(self.on(have.on), wanted, have)
+        there = _on(self.on(wanted.on), have, wanted)
+        ways = [(here, wanted)] + [(have, there)] * flow.covers(have, there)
+
+        def received(way: tuple[ArrayType, ArrayType]) -> Bytes:
+            return _bytes(have, way[0]) + way[1].local.nbytes + _bytes(way[1], wanted)
+
+        sent, arrives = min(ways, key=received)
+        return self.changed(self.added(flow.TransferOp(self.changed(source, sent), arrives)), wanted)
+
+    def changed(self, source: SSAValue, wanted: ArrayType) -> SSAValue:
+        """Redistributes a value on its set, if it lies otherwise."""
+        return source if source.type is wanted else self.added(flow.RedistributeOp([source], [wanted]))
 
     def added(self, op: Operation) -> SSAValue:
         """Adds an op. Where its values lie on sub-axes, it names the meshes that have these."""
@@ -238,6 +253,16 @@ def blocks_on(mesh: Mesh, wanted: Layout, source: Layout) -> Layout:
         rest[dim] //= size
         factors.append((dim, Factor(place, rest[dim])))
     return Layout.of(shape, factors)
+
+
+def _on(mesh: Mesh, like: ArrayType, now: ArrayType) -> ArrayType:
+    """A type on another set with the blocks of `like`, or the smallest that contain them."""
+    return ArrayType.of(like.dtype, blocks_on(mesh, like.layout, now.layout), mesh.devices)
+
+
+def _bytes(before: ArrayType, after: ArrayType) -> Bytes:
+    """The bytes that a device receives in a redistribution."""
+    return path(before.layout, after.layout, itemsize(before.dtype)).bytes
 
 
 def _type_of(plan: State, value: ValueId) -> ArrayType:

@@ -22,7 +22,7 @@ from jax.stages import Wrapped
 
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import checked, integer, refused
-from ..jax_private import jax, jnp, signatures, trace_state_clean
+from ..jax_private import InternalFloatingPointError, jax, jnp, signatures, trace_state_clean
 from .callbacks import Noted, noting, raised
 
 R = TypeVar("R")
@@ -52,8 +52,13 @@ class Tokened(Generic[R]):
         """The compiled program, once it is set."""
 
     def call(self, *args: object, **kwargs: object) -> tuple[R, Array]:
-        """Issues the program."""
-        found = self.compiled(*args, **kwargs)
+        """Issues the program. Raises Error if JAX checks for NaNs, and it has made one."""
+        try:
+            found = self.compiled(*args, **kwargs)
+        except InternalFloatingPointError as error:
+            _, kind = error.args
+            title = f"`{self.name}` has made {'a NaN' if kind == 'nan' else 'an infinity'}"
+            raise Error(title, helps=["`jax_debug_nans` or `jax_debug_infs` is set, and asks for this error"]) from error
         return (found, self.of(found)) if self.of is not None else found
 
 

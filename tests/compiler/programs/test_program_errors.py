@@ -135,3 +135,19 @@ def test_an_argument_of_another_shape_is_another_graph() -> None:
     for shape in ((8, 16), (4, 2), (8, 16)):
         np.testing.assert_array_equal(f(jnp.ones(shape)), np.full(shape, 4))
     assert len(f.graphs) == 2
+
+
+def test_what_fails_in_a_kernel_leaves_the_program_usable() -> None:
+    @pt.kernel(devices=RIGHT)
+    def log(x: Any) -> Any:
+        return jnp.log(x - 3.0)
+
+    f, x = pt.program(lambda x: log(A(x))), jnp.full((8, 16), 2.0)
+    with jax.debug_nans(True), pytest.raises(pt.Error, match="`log` in `program` has made a NaN"):
+        f(x - 1)
+    np.testing.assert_array_equal(f(x), np.zeros((8, 16)))
+    gone = x + 1
+    gone.delete()
+    with pytest.raises(pt.Error, match="argument `x` was donated to another call, or deleted"):
+        f(gone)
+    np.testing.assert_array_equal(f(x), np.zeros((8, 16)))

@@ -270,3 +270,31 @@ def test_recomputation_and_derivatives_by_hand_around_kernels() -> None:
 
     step: Any = pt.program(jax.value_and_grad(partial(loss, a, b)))
     close(step(W), jax.value_and_grad(partial(loss, layer, layer))(W))
+
+
+def test_a_value_is_gathered_on_the_set_that_wants_it() -> None:
+    """Each device there receives a block from the other set, and the rest from its neighbours."""
+    a = pt.kernel(double, devices=pt.Mesh(data=4).on("left"), tactics=[pt.Tile({"x": 0}, "data")])
+    gram = pt.kernel(lambda x: x.T @ x, devices=pt.Mesh(data=2, model=2).on("right"))
+
+    @pt.program
+    def f(x: Any) -> Any:
+        return gram(a(x))
+
+    graph = f.graph(X)
+    assert "flow.transfer %1 : f32[data*2, 16] on left -> f32[data*model*2, 16] on right" in graph.text()
+    assert graph.transferred() == {("left", "right"): X.nbytes} and graph.counts()["all_gather"] == 1
+    close(f(X), 4 * X.T @ X)
+
+
+def test_blocks_of_other_sizes_are_made_on_the_set_that_has_the_value() -> None:
+    """Columns for rows: an all_to_all, and then each device receives one block."""
+    a = pt.kernel(double, devices=pt.Mesh(data=4).on("left"), tactics=[pt.Tile({"x": 0}, "data")])
+    b = pt.kernel(double, devices=pt.Mesh(model=2).on("right"), tactics=[pt.Tile({"x": 1}, "model")])
+
+    @pt.program
+    def f(x: Any) -> Any:
+        return b(a(x))
+
+    assert "f32[8, data.0:2*8] on left -> f32[8, model*8] on right" in f.graph(X).text()
+    close(f(X), X * 4)
