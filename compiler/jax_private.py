@@ -8,7 +8,7 @@ Partita runs on is here too, so that the rest of the program knows one JAX.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
@@ -254,17 +254,21 @@ def signatures(jitted: Wrapped) -> int:
 
 
 def is_staged(tracer: object) -> bool:
-    """Whether a tracer is a variable of a program that JAX writes down, as `jax.jit` does, and has no value yet."""
-    return isinstance(tracer, _DynamicJaxprTracer)
+    """Whether a tracer is a variable of a program that JAX writes down, as `jax.jit` does, or is made of one."""
+    return any(isinstance(each, _DynamicJaxprTracer) for each in _layers(tracer, "primal", "val"))
 
 
 def is_batched(tracer: object) -> bool:
-    """Whether a tracer stands for a batch, or for the tangent of one: its array has more dims than it shows."""
-    while isinstance(tracer, Tracer):
-        if isinstance(tracer, _BatchTracer):
-            return True
-        tracer = getattr(tracer, "primal", None)
-    return False
+    """Whether a tracer stands for a batch, or has one as its tangent: its arrays have more dims than it shows."""
+    return any(isinstance(each, _BatchTracer) for each in _layers(tracer, "primal", "tangent", "val"))
+
+
+def _layers(tracer: object, *parts: str) -> Iterator[object]:
+    """A tracer, and the tracers that are these parts of it: there are several where transformations are nested."""
+    if isinstance(tracer, Tracer):
+        yield tracer
+        for name in parts:
+            yield from _layers(getattr(tracer, name, None), *parts)
 
 
 def with_counts(eqn: JaxprEqn) -> JaxprEqn:

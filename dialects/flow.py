@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import Barrier, Redistribute, check_same_value, enclosing_ops, global_shape
+from .array import MESH, Barrier, Redistribute, check_same_value, enclosing_ops, global_shape, mesh_of
 from .ground.errors import nearest
 from .op_text import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
@@ -88,6 +88,18 @@ class GraphOp(irdl.IRDLOperation):
         for op in self.body.block.ops:
             if isinstance(op, KernelOp):
                 _check_kernel(op, kernels)
+        self.verify_sets(kernels)
+
+    def verify_sets(self, kernels: dict[str, FuncOp]) -> None:
+        """Raises VerifyException for a value on a device set on which no kernel runs."""
+        if not any(MESH in kernel.attributes for kernel in kernels.values()):
+            return
+        sets = {mesh_of(kernel).devices for kernel in kernels.values()}
+        values = (*self.body.block.args, *(value for op in self.body.block.ops for value in op.results))
+        for array in array_types(values):
+            if array.on not in sets:
+                known = ", ".join(f"`{name}`" for name in sorted(sets))
+                raise VerifyException(f"{array.text} is on a device set on which no kernel runs: there are {known}")
 
     def verify_boundary(self) -> None:
         """Raises VerifyException unless arguments and results are in equal, consecutive blocks, as in a `NamedSharding`."""

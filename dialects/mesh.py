@@ -139,9 +139,11 @@ class Mesh(Interned, Mapping[str, int]):
         names = [name for name, _ in self.pairs]
         numbers = [number for number, at in every if fixed.items() <= dict(zip(names, at, strict=True)).items()]
         kept = [(name, size) for name, size in self.pairs if name not in fixed]
+        if not fixed:
+            return self
         if len(kept) + len(fixed) != len(names):
             raise Error(f"a part of {self} is taken along whole axes", helps=["split axes of the part, not of the mesh"])
-        return self._part(kept, numbers, "".join(f"_{name}{at}" for name, at in fixed.items()))
+        return self._part(kept or [("device", 1)], numbers, "".join(f"_{name}{at}" for name, at in fixed.items()))
 
     def _slice(self, taken: slice) -> Mesh:
         """Some of the devices of a set with one axis: `pt.devices(8)[:2]`."""
@@ -149,10 +151,9 @@ class Mesh(Interned, Mapping[str, int]):
             raise Error(f"{self} has {len(self.pairs)} axes, and is not a row of devices", helps=["take a part of it by `at`"])
         ((name, size),) = self.pairs
         numbers = range(size)[taken]
-        if not numbers:
-            raise Error(
-                f"a set of {size} devices has none at [{taken.start}:{taken.stop}]", helps=["a set has a device at least"]
-            )
+        if not numbers or numbers.step < 0:
+            title = f"a set of {size} devices has none at [{taken.start}:{taken.stop}:{taken.step or 1}]"
+            raise Error(title, helps=["a set has a device at least, and they are in order"])
         return self._part([(name, len(numbers))], numbers, f"_{_numbers_text(numbers)}".replace(":", "_"))
 
     def _part(self, pairs: Sequence[tuple[str, int]], numbers: Sequence[int], label: str) -> Mesh:
@@ -337,10 +338,12 @@ class Mesh(Interned, Mapping[str, int]):
     @overload
     def __getitem__(self, name: str) -> int: ...
     @overload
-    def __getitem__(self, name: slice) -> Mesh: ...
-    def __getitem__(self, name: str | slice) -> int | Mesh:
+    def __getitem__(self, name: slice | int) -> Mesh: ...
+    def __getitem__(self, name: str | slice | int) -> int | Mesh:
         if isinstance(name, slice):
             return self._slice(name)
+        if isinstance(name, int):
+            return self._slice(slice(name, name + 1 or None))
         for axis, size in self.pairs:
             if axis == name:
                 return size

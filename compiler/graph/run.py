@@ -33,7 +33,7 @@ from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
 from ..run.device_sets import bound
-from ..run.extended_shard_map import over_devices
+from ..run.extended_shard_map import on_no_mesh, over_devices
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
 from .travel import Moves, TravelForm
 
@@ -138,7 +138,8 @@ class CompiledGraph:
         local.__name__ = name
         mapped = over_devices(local, self._there(mesh), [form.spec for form in takes], [form.spec for form in gives])
         program = Tokened(f"{name}` in `{graph.name}", mapped, self._token_of(ops))
-        made = jax.jit(program.function).lower(*(form.struct for form in takes))
+        with on_no_mesh():
+            made = jax.jit(program.function).lower(*(form.struct for form in takes))
 
         def compiled() -> Tokened[Sequence[Array]]:
             try:

@@ -117,6 +117,9 @@ def read_calls(function: UserFunction, closed: ClosedJaxpr) -> Calls:
         helps = ["call some: a = pt.kernel(fn, devices=pt.devices(2))", "or use pt.jit, for a program on one mesh"]
         raise function.error(f"`{function.name}` calls no kernels", *helps)
     results = [reader.at(value, reader.home(value)) for value in results]
+    for made in reader.effects:
+        if not made.copies:
+            reader.make([made], reader.first([value.on for value in made.ins]))
     reader.close_all()
     used = dict.fromkeys(value for each in reader.every for value in each.ins if value.array is not None)
     used |= dict.fromkeys(value for value in results if value.array is not None)
@@ -131,6 +134,8 @@ class _Reader:
         self.every: list[Call | Between] = []
         self.open: dict[Mesh, Between] = {}
         self.made = 0
+        self.effects: list[Made] = []
+        """Equations that are not placed yet, and do more than compute."""
         self.sets: dict[str, Mesh] = {}
         """Name -> device set, in the order in which kernels use them."""
 
@@ -199,30 +204,37 @@ class _Reader:
             return self.placed(eqn, ins, on, where)
         self.made += 1
         made = Made(self.made, eqn, ins, where)
+        if eqn.effects:
+            self.effects.append(made)
         return [Value(cast(ShapedArray, atom.aval), made=made, number=at) for at, atom in enumerate(eqn.outvars)]
 
     def home(self, value: Value) -> Mesh:
         """Where a result is made that nothing else needs: on the first of the sets of its operands, or of the program."""
-        own = {each.on for each in value.made.ins} if value.made is not None else {None}
+        return self.first([each.on for each in value.made.ins] if value.made is not None else ())
+
+    def first(self, among: Sequence[Mesh | None]) -> Mesh:
+        """The first of the program's sets that is among these; if none is, the first."""
         sets = [*self.sets.values()]
-        return next((each for each in sets if each in own), sets[0])
+        return next((each for each in sets if each in among), sets[0])
 
     def at(self, value: Value, on: Mesh) -> Value:
-        """The value for code on a set. What had no place gets one: an argument is on the first set that needs it."""
-        if value.on is not None:
+        """The value for code on a set. What had no place is made there; arguments and constants are wherever they are read."""
+        if value.on is not None or value.made is None:
             return value
-        if value.made is None:
-            value.on = on
-            return value
+
+        if on not in value.made.copies:
+            self.make([value.made], on)
+        return value.made.copies[on][value.number]
+
+    def make(self, starts: Sequence[Made], on: Mesh) -> None:
+        """Places equations, and those before them that have no place either, on a set."""
 
         def before(made: Made) -> Iterator[Made]:
             every = (each.made for each in made.ins if each.on is None)
             return (each for each in every if each is not None and on not in each.copies)
 
-        if on not in value.made.copies:
-            for made in sorted(reached([value.made], before), key=lambda made: made.order):
-                made.copies[on] = self.placed(made.eqn, made.ins, on, made.where)
-        return value.made.copies[on][value.number]
+        for made in sorted(reached(starts, before), key=lambda made: made.order):
+            made.copies[on] = self.placed(made.eqn, made.ins, on, made.where)
 
     def placed(self, eqn: JaxprEqn, ins: Sequence[Value], on: Mesh, where: Origin) -> list[Value]:
         """Adds an equation to the code between kernels on a set."""

@@ -11,14 +11,13 @@ transferred. Copies are kept: a second reader that wants the same takes the same
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from math import gcd
-from typing import Any, cast
+from typing import cast
 
 from jax import Array
-from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -35,12 +34,12 @@ from ...dialects.ranges.algebra import Axis, Place, SubAxis
 from ...dialects.ranges.factor import Factor
 from ...dialects.types import ArrayType
 from ...rewrites.decide.placements import boundary
-from ...rewrites.lower.to_flow import kernel_function
+from ...rewrites.lower.to_flow import kernel_function, structure
 from ...rewrites.program.program import ValueId
 from ...rewrites.redistribute.search import path
 from ...rewrites.redistribute.steps import Bytes
 from ..api.plan import plan as start
-from ..api.tactics import Annotated
+from ..api.tactics import Tile
 from ..graph.graph import Graph
 from ..jax_private import jax
 from ..ops.prng_keys import physical, unwrap
@@ -70,6 +69,10 @@ class _Joined:
         self.named = dict[int, str]()
         """The kernel of each plan."""
         self.plans = list[State]()
+        self.alike = dict[Hashable, str]()
+        """The kernels of code between kernels, by what they do."""
+        self.read = {value for each in calls.every for value in each.ins} | set(calls.results)
+        """The values that something reads, beside what makes them."""
 
     def graph(self) -> Graph:
         for call in self.calls.every:
@@ -116,7 +119,10 @@ class _Joined:
         main = cast(FuncOp, spmd(plan).body.block.first_op)
         made = kernel_function(name, main.body.detach_block(main.body.block))
         set_mesh(made, plan.decided.mesh.in_space)
-        self.kernels[name], self.named[id(plan)] = made, name
+        if is_between and not traced.foreign:
+            name = self.alike.setdefault((made.attributes[MESH], structure(made.body.block)), name)
+        self.kernels.setdefault(name, made)
+        self.named[id(plan)] = name
         if traced.foreign:
             self.foreign[name] = traced.foreign
         return name
@@ -124,35 +130,25 @@ class _Joined:
     def planned(self, call: Between) -> State:
         """The plan of code between kernels: its operands lie as they do, and what they claim is propagated."""
         outs = self.read_later(call)
-        types = [cast(ArrayType, self.values[value].type) if value in self.values else None for value in call.ins]
-        structs = [self.struct(value, type, call.on) for value, type in zip(call.ins, types, strict=True)]
+        structs = [jax.ShapeDtypeStruct(value.aval.shape, value.aval.dtype) for value in call.ins]
+        types = {at: cast(ArrayType, self.values[value].type) for at, value in enumerate(call.ins) if value in self.values}
+        here = {at: type for at, type in types.items() if type.on == call.on.devices}
+        mesh = with_parts(call.on, [axis for type in here.values() for axis in type.layout.axes])
+        tiles = dict[str, dict[str, int]]()
+        for at, type in here.items():
+            for dim, factor in type.layout.split(mesh.places).factors:
+                if factor.axis in mesh.places:
+                    tiles.setdefault(factor.axis.on_devices, {})[f"arrays/{at}"] = dim
 
         def between(*arrays: Array) -> list[Array]:
             return call.run(arrays, outs)
 
-        plan = start(between, call.on, *structs)
-        return plan.apply(Annotated()) if any(getattr(each, "sharding", None) is not None for each in structs) else plan
-
-    # Any: `jax.ShapeDtypeStruct` has no types.
-    def struct(self, value: Value, type: ArrayType | None, on: Mesh) -> Any:
-        """The type of an operand, with its layout if it is there already, and lies on axes."""
-        own = cast(Any, value.aval)
-        if type is None or type.on != on.devices or not type.layout.axes:
-            return jax.ShapeDtypeStruct(own.shape, own.dtype, weak_type=own.weak_type)
-        refined = with_parts(on, type.layout.axes)
-        names = [str(place).replace(f"@{on.devices}", "") for place in refined.places]
-        kinds = (AxisType.Auto,) * len(names)
-        mesh = AbstractMesh(tuple(place.size for place in refined.places), tuple(names), axis_types=kinds)
-        parts = [tuple(str(f.place).replace(f"@{on.devices}", "") for f in type.layout.at(dim)) for dim in range(own.ndim)]
-        sharding = NamedSharding(mesh, jax.sharding.PartitionSpec(*(part or None for part in parts)))
-        return jax.ShapeDtypeStruct(own.shape, own.dtype, weak_type=own.weak_type, sharding=sharding)
+        return start(between, mesh, *structs).apply(*(Tile(values, axis) for axis, values in tiles.items()))
 
     def read_later(self, call: Between) -> list[Value]:
         """The values of code between kernels that something else reads."""
         own = [value for _, _, outs in call.eqns for value in outs]
-        others = (each for each in self.calls.every if each is not call)
-        read = {value for each in others for value in each.ins} | set(self.calls.results)
-        return [value for value in own if value in read]
+        return [value for value in own if value in self.read]
 
     # --- values ------------------------------------------------------------------------------------------------------
 

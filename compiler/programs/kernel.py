@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from jax import Array
-from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh as DeviceMesh, NamedSharding, PartitionSpec
 
 from ...dialects.ground.errors import Error
 from ...dialects.ground.validation import refused
@@ -26,12 +26,15 @@ from ..plan.state import State
 from ..run.compiled import device_mesh
 from ..run.controller import Issued
 from ..run.device_sets import here
+from ..run.extended_shard_map import described, on_no_mesh
 from ..run.partitioned import Partitioned
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _IS_READ = ContextVar("is_read", default=False)
+_WITHIN: ContextVar[str] = ContextVar("within", default="")
+"""The name of the kernel whose function is being traced."""
 
 
 def is_read() -> bool:
@@ -44,7 +47,7 @@ def reading() -> Generator[None]:
     """A context in which calls of kernels are recorded, and not run. What `jax.jit` has traced outside is traced again."""
     before = _IS_READ.set(True)
     try:
-        with traced_apart("a program of kernels"):
+        with traced_apart("a program of kernels"), on_no_mesh():
             yield
     finally:
         _IS_READ.reset(before)
@@ -61,15 +64,26 @@ class Kernel(Generic[P, R]):
         self.jitted = None if isinstance(fn, Plan) else Jitted(fn, mesh, tactics, {"static_argnames": static})
         self.recorded = dict[int, Partitioned]()
         """The programs of plans, for graphs. A program keeps its plan alive."""
-        self.running = dict[int, Running]()
-        function = self.jitted.fn if self.jitted is not None else self.plan().source.traced.function.fn
-        functools.update_wrapper(self, cast("Callable[P, R]", function), updated=())
+        self.running = dict[tuple[int, ...], Running]()
+        function = self.jitted.function if self.jitted is not None else cast("Plan[R]", fn).source.traced.function
+        functools.update_wrapper(self, cast("Callable[P, R]", function.fn), updated=())
+        self.__name__ = function.name
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__} on {self.mesh}>"
 
     def plan(self, *args: object, **kwargs: object) -> Plan[R]:
-        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
+        """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s.
+
+        Raises Error if the function calls another kernel.
+        """
+        before = _WITHIN.set(self.__name__)
+        try:
+            return self._planned(args, kwargs)
+        finally:
+            _WITHIN.reset(before)
+
+    def _planned(self, args: Sequence[object], kwargs: dict[str, Any]) -> Plan[R]:
         return cast("Plan[R]", self.fixed) if self.jitted is None else self.jitted.plan(*args, **kwargs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -77,6 +91,11 @@ class Kernel(Generic[P, R]):
 
         Arguments on other devices are moved to those of the set. Returns before the devices are done.
         """
+        if outer := _WITHIN.get():
+            title = f"the kernel `{self.__name__}` is called within the kernel `{outer}`, which runs on one device set"
+            raise Error(
+                title, helps=["call both in a program", f"or call the function of `{self.__name__}`, and not the kernel"]
+            )
         plan = self.plan(*args, **kwargs)
         traced = plan.source.traced
         leaves = [*traced.flatten(args, kwargs), *traced.consts]
@@ -85,17 +104,18 @@ class Kernel(Generic[P, R]):
     def _record(self, plan: State, leaves: Sequence[Array]) -> Sequence[Array]:
         """Makes the call a part of the program that is being traced. Nothing runs, so no devices are needed."""
         if id(plan) not in self.recorded:
-            sizes, names = tuple(self.mesh.axes.values()), tuple(map(str, self.mesh.places))
-            described = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
-            self.recorded[id(plan)] = Partitioned(plan, described)
+            self.recorded[id(plan)] = Partitioned(plan, described(self.mesh))
         return self.recorded[id(plan)](*leaves)
 
     def _run(self, plan: State, leaves: Sequence[Array]) -> Sequence[Array]:
         """Runs the kernel on the devices of its set."""
-        if id(plan) not in self.running:
-            self.running[id(plan)] = Running.of(plan, device_mesh(self.mesh, here(self.mesh)))
-        running = self.running[id(plan)]
-        return running.issued(*(map(moved, leaves, running.shardings)))
+        devices = here(self.mesh)
+        key = id(plan), *(device.id for device in devices)
+        with on_no_mesh():
+            if key not in self.running:
+                self.running[key] = Running.of(plan, device_mesh(self.mesh, devices))
+            running = self.running[key]
+            return running.issued(*(map(moved, leaves, running.shardings)))
 
 
 @dataclass(frozen=True)
@@ -157,8 +177,8 @@ def kernel(
             raise Error("a plan has a mesh and tactics of its own", helps=helps)
         own = cast("Plan[Any]", fn)
         return Kernel(own, own.mesh, (), ())
-    if not isinstance(devices, Mesh):
-        raise refused("devices", "a device set", devices, "make one: pt.devices(2), or a mesh: pt.Mesh(data=2)")
+    if not isinstance(devices, Mesh) or not len(devices):
+        raise refused("devices", "a device set", devices, "make one: pt.devices(2), or a mesh with axes: pt.Mesh(data=2)")
     on = devices
 
     def made(fn: Callable[P, R]) -> Kernel[P, R]:

@@ -12,7 +12,8 @@ from ...dialects.definitions.registry import definitions
 from ..graph.graph import Graph
 from ..graph.run import CompiledGraph
 from ..inputs.arguments import UserFunction
-from ..jax_private import Device, Tracer, is_staged, jax, trace_context, tree
+from ..jax_private import Device, Tracer, is_staged, jax, trace_context, trace_state_clean, tree
+from ..run.device_sets import given
 from ..trace.trace import trace
 from .calls import read_calls
 from .joined import join
@@ -52,14 +53,17 @@ class Program(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         leaves, structure = tree.tree_flatten((args, kwargs))
         traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
-        if any(map(is_staged, traced)) and not is_read():
+        if is_read():
+            return self.fn(*args, **kwargs)
+        if any(map(is_staged, traced)) or (not traced and not trace_state_clean()):
             title = f"`{self.function.name}` is a program of kernels, and cannot be a part of a compiled function"
             helps = ["call it outside of `jax.jit`: it compiles all of its kernels itself"]
             helps += ["its derivative is a program: pt.program(jax.value_and_grad(f))"]
             raise self.function.error(title, *helps)
         if traced:
             # A derivative, or a batch, of each kernel.
-            return self.fn(*args, **kwargs)
+            with given(self.devices):
+                return self.fn(*args, **kwargs)
         quick = self._quick_kind(leaves, structure) if not traced else None
         compiled = self.compiled.get(quick) if quick is not None else None
         if compiled is None:

@@ -1,14 +1,17 @@
 """Host callbacks whose exceptions are kept until the program ends.
 
 If a callback raises on one device, the others wait for it in the next collective, and XLA ends the process. So the exception is
-kept, zeros are returned in place of the results, and the call raises once all devices are done.
+kept, NaNs or zeros are returned in place of the results, and the call raises once all devices are done. Where JAX issues the
+program, as within an outer `jax.jit` or `jax.grad`, the next call that the controller issues raises, or the end of the process.
 
-    jax.pure_callback(f, type, x)   -->   f(x), or zeros if it raises; the call then raises an Error that shows what f raised
+    jax.pure_callback(f, type, x)   -->   f(x), or NaNs if it raises; the call then raises an Error that shows what f raised
 """
 
 from __future__ import annotations
 
+import atexit
 import linecache
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,10 +21,11 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
+from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error, Location
 from ...dialects.op_text import array_types
 from ...dialects.params import ParamsAttr
-from ..jax_private import jnp
+from ..jax_private import jnp, tree
 
 PRIMITIVES = frozenset({"pure_callback", "io_callback", "debug_callback"})
 RETURN = frozenset({"pure_callback", "io_callback"})
@@ -36,7 +40,7 @@ class Noted:
 
 
 _NOTED: ContextVar[Noted | None] = ContextVar("noted", default=None)
-_RAISED: list[tuple[str, Exception]] = []
+_RAISED: list[tuple[str, BaseException]] = []
 """Program, and what callbacks have raised, and no call has reported yet."""
 
 
@@ -57,12 +61,18 @@ def is_callback(op: Operation) -> bool:
 
 
 def kept(op: Operation, foreign: Sequence[object]) -> list[object]:
-    """The parameters without text of an op that is a callback. Where traces keep exceptions, its function does not raise."""
-    if (noted := _NOTED.get()) is None:
+    """The parameters without text of an op that is a callback, in which the user's function does not raise.
+
+    On one device nothing waits, so JAX reports what it raises.
+    """
+    noted = _NOTED.get()
+    if noted is None and mesh_of(op).size == 1:
         return [*foreign]
     results = tuple((type.shape, type.dtype) for type in array_types(op.results))
-    noted.waits |= cast(ParamsAttr, op.properties["params"]).get("primitive") in RETURN
-    return [_Kept(noted.name, each, results) if callable(each) else each for each in foreign]
+    if noted is not None:
+        noted.waits |= cast(ParamsAttr, op.properties["params"]).get("primitive") in RETURN
+    name = "a program" if noted is None else f"`{noted.name}`"
+    return [_Kept(name, each, results) if callable(each) else each for each in foreign]
 
 
 @dataclass(frozen=True)
@@ -75,10 +85,18 @@ class _Kept:
 
     def __call__(self, *args: object) -> object:
         try:
-            return self.function(*args)
-        except Exception as error:
+            return self.checked(self.function(*args))
+        except BaseException as error:
             _RAISED.append((self.name, error))
-            return [np.zeros(shape, jnp.dtype(dtype)) for shape, dtype in self.results]
+            empty = [np.zeros(shape, jnp.dtype(dtype)) for shape, dtype in self.results]
+            return [np.full_like(each, np.nan) if jnp.issubdtype(each.dtype, jnp.inexact) else each for each in empty]
+
+    def checked(self, found: object) -> object:
+        """Raises TypeError for results of other shapes, for which JAX would not return to the program."""
+        shapes = [np.shape(each) for each in tree.tree_leaves(found)]
+        if self.results and shapes != (wanted := [shape for shape, _ in self.results]):
+            raise TypeError(f"it returns arrays of the shapes {shapes}, and has said {wanted}")
+        return found
 
 
 def raised() -> Error | None:
@@ -87,17 +105,13 @@ def raised() -> Error | None:
         return None
     (name, first), more = _RAISED[0], len(_RAISED) - 1
     _RAISED.clear()
-    times = f", and {more} more exceptions on other devices or in other calls" if more else ""
-    error = Error(
-        f"a host callback of `{name}` has raised {type(first).__name__}: {first}{times}",
-        location=_where(first),
-        notes=["the program went on with zeros in place of what the callback returns"],
-    )
+    times = [f"so have {more} more, on other devices or in other calls"] if more else []
+    error = Error(f"a host callback of {name} has raised {type(first).__name__}: {first}", location=_where(first), notes=times)
     error.__cause__ = first
     return error
 
 
-def _where(error: Exception) -> Location | None:
+def _where(error: BaseException) -> Location | None:
     """The line that raised."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
@@ -108,3 +122,10 @@ def _where(error: Exception) -> Location | None:
     text = linecache.getline(file, line).rstrip("\n")
     start = len(text) - len(text.lstrip()) + 1
     return Location(file, line, start, max(len(text) + 1, start + 1), text)
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Says what callbacks have raised, if no call has."""
+    if (problem := raised()) is not None:
+        print(problem, file=sys.stderr)

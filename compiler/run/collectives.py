@@ -41,7 +41,7 @@ def _names(axes: AxesAttr) -> tuple[str, ...]:
     known = get_abstract_mesh().axis_names
     return tuple(
         part
-        for name in axes.names
+        for name in (axis.on_devices for axis in axes.data)
         for part in ((name,) if name in known else (each for each in known if each.startswith(f"{name}.")))
     )
 

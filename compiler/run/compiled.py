@@ -180,7 +180,7 @@ def device_mesh(mesh: Mesh, devices: Sequence[Device] | None) -> DeviceMesh:
         raise Error(title, helps=["give as many as the mesh has"])
     shape = tuple(mesh.axes.values())
     auto = (AxisType.Auto,) * len(shape)
-    return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(map(str, mesh.places)), axis_types=auto)
+    return DeviceMesh(np.array(found[: mesh.size]).reshape(shape), tuple(mesh), axis_types=auto)
 
 
 def too_few(mesh: Mesh, there: int) -> Error:

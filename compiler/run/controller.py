@@ -148,5 +148,5 @@ def _failed(name: str, error: Exception) -> Error:
     return Error(
         f"a call of `{name}` has failed on its devices",
         notes=[f"JAX says: {said}"],
-        helps=["this call was not issued: it can be made again", "await the results of a call to see its error there"],
+        helps=["its results cannot be used", "await the results of a call to see its error there"],
     )

@@ -9,8 +9,11 @@ devices of its own, in the order in which the program uses the sets, and a part 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import count
+from types import MappingProxyType
 
 from ...dialects.ground.amounts import counted, there_are
 from ...dialects.ground.errors import Error, did_you_mean
@@ -35,7 +38,7 @@ def devices(count: int, name: str | None = None) -> Mesh:
     size = integer(count)
     if size is None or size < 1:
         raise refused("count", "a number of devices, 1 or more", count)
-    if name is not None and not name.isidentifier():
+    if name is not None and not (name.isascii() and name.isidentifier()):
         raise refused("name", "a name like `left`", name)
     return Mesh(device=size).on(f"set{next(_NUMBERS)}" if name is None else name)
 
@@ -45,7 +48,13 @@ def bound(sets: Sequence[Mesh], given: Mapping[str, Sequence[Device]] | None = N
 
     Raises Error if there are too few, or if a set is given another number of devices than it has.
     """
-    roots = {_root(each)[0].devices: _root(each)[0] for each in sets}
+    roots = dict[str, Mesh]()
+    for root in (_root(each)[0].whole() for each in sets):
+        if roots.setdefault(root.devices, root).size != root.size:
+            title = f"the program uses two device sets of one name: {roots[root.devices]} and {root}"
+            raise Error(title, helps=[f'give one of them another name: pt.{root.on("")!r}.on("right")'])
+    if not isinstance(given, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refused("devices", "devices by the name of their set", given, 'write {"left": jax.devices()[:2]}')
     found, chosen = dict[str, list[Device]](), dict(given or {})
     known = {**{each.devices: each for each in sets}, **roots}
     for name, those in chosen.items():
@@ -84,7 +93,12 @@ def here(mesh: Mesh) -> list[Device]:
 
     The next set has the next ones, and then again the first. Raises Error if there are too few for the set alone.
     """
+    if mesh.devices in _GIVEN.get():
+        return distinct(_GIVEN.get()[mesh.devices])
     root, numbers = _root(mesh)
+    if root.devices in _GIVEN.get():
+        those = distinct(_GIVEN.get()[root.devices])
+        return [those[number] for number in numbers]
     every = jax.devices()
     if root.size > len(every):
         raise too_few(root, len(every))
@@ -95,6 +109,17 @@ def here(mesh: Mesh) -> list[Device]:
     return [_HERE[key][number] for number in numbers]
 
 
+@contextmanager
+def given(devices: Mapping[str, Sequence[Device]] | None) -> Generator[None]:
+    """A context in which these sets, by name, have these devices."""
+    before = _GIVEN.set(devices or {})
+    try:
+        yield
+    finally:
+        _GIVEN.reset(before)
+
+
+_GIVEN: ContextVar[Mapping[str, Sequence[Device]]] = ContextVar("given", default=MappingProxyType({}))
 _HERE = dict[tuple[str, int], list[Device]]()
 """The devices of sets that are not parts of others, by name and size."""
 

@@ -23,6 +23,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedShardi
 
 from ...dialects.ground.errors import Error, Location
 from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
 from ..jax_private import jax, jnp, lax, varying_axes
 from ..ops.shard_map import dims_of
 
@@ -84,7 +85,12 @@ def _empty_blocks(
 def spec(layout: Layout, rank: int | None = None) -> PartitionSpec:
     """Converts a layout to a PartitionSpec: the axes of each of the first `rank` dims, major to minor."""
     dims = range(layout.rank if rank is None else rank)
-    return PartitionSpec(*(tuple(str(factor.place) for factor in layout.at(dim)) or None for dim in dims))
+    return PartitionSpec(*(tuple(factor.axis.on_devices for factor in layout.at(dim)) or None for dim in dims))
+
+
+def described(mesh: Mesh) -> AbstractMesh:
+    """JAX's form of a mesh without devices."""
+    return AbstractMesh(tuple(mesh.axes.values()), tuple(mesh), axis_types=(AxisType.Auto,) * len(mesh))
 
 
 def on_no_mesh() -> AbstractContextManager[object]:

@@ -181,7 +181,7 @@ class Partitioned:
         if mesh is self.root.mesh:
             return own
         kinds = (AxisType.Auto,) * len(mesh)
-        return DeviceMesh(devices.reshape(tuple(mesh.axes.values())), tuple(map(str, mesh.places)), axis_types=kinds)
+        return DeviceMesh(devices.reshape(tuple(mesh.axes.values())), tuple(mesh), axis_types=kinds)
 
     def lower(self) -> Callable[..., Sequence[Array]]:
         """The device-local function over the mesh. It is lowered once."""

@@ -37,6 +37,12 @@ class BasePlace(Range):
         """How many iterations there are, in text: `4 devices`."""
         return counted(self.size, "device")
 
+    @property
+    def on_devices(self) -> str:
+        """The name of the axis of JAX's mesh, whose devices are one set: `data` for `data@left`."""
+        name, _, devices = str(self).partition("@")
+        return name + devices[devices.find(".") :] if "." in devices else name
+
     def __lt__(self, other: Place) -> bool:
         return str(self) < str(other)
 

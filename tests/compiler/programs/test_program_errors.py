@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import partita as pt
+from partita.compiler.graph.graph import Graph
 from partita.compiler.jax_private import jax, jnp
 
 X = np.ones((8, 16), np.float32)
@@ -118,7 +119,8 @@ def test_a_plan_has_its_own_mesh_and_tactics() -> None:
     [
         (lambda: pt.devices(0), "`count` takes a number of devices, 1 or more, got 0"),
         (lambda: pt.devices(2, "a b"), "`name` takes a name like `left`, got 'a b'"),
-        (lambda: LEFT[2:], r"a set of 2 devices has none at \[2:None\]"),
+        (lambda: LEFT[2:], r"a set of 2 devices has none at \[2:None:1\]"),
+        (lambda: LEFT[::-1], r"a set of 2 devices has none at \[None:None:-1\]"),
         (lambda: pt.Mesh(a=2, b=2)[:1], "has 2 axes, and is not a row of devices"),
         (lambda: pt.Mesh(a=2, b=2).at(a=2), "axis `a` has no coordinate 2"),
         (lambda: pt.Mesh(a=2, b=2).at(c=0), "the mesh has no axis `c`"),
@@ -151,3 +153,22 @@ def test_what_fails_in_a_kernel_leaves_the_program_usable() -> None:
     with pytest.raises(pt.Error, match="argument `x` was donated to another call, or deleted"):
         f(gone)
     np.testing.assert_array_equal(f(x), np.zeros((8, 16)))
+
+
+def test_a_kernel_within_a_kernel() -> None:
+    outer = pt.kernel(lambda x: A(x) + 1.0, devices=RIGHT)
+    for run in (outer, pt.program(outer)):
+        with pytest.raises(pt.Error, match="the kernel `double` is called within the kernel `<lambda>`"):
+            run(X)
+
+
+def test_two_sets_of_one_name_that_are_parts() -> None:
+    one, other = pt.kernel(double, devices=pt.devices(8, "row")[4:6]), pt.kernel(double, devices=pt.devices(4, "row")[:2])
+    with pytest.raises(pt.Error, match="the program uses two device sets of one name"):
+        pt.program(lambda x: other(one(x)))(X)
+
+
+def test_a_text_with_an_unknown_set() -> None:
+    text = pt.program(lambda x: B(A(x))).graph(X).text()
+    with pytest.raises(pt.Error, match=r"f32\[8, 16\] on nowhere is on a device set on which no kernel runs"):
+        Graph.parse(text.replace("on right", "on nowhere"))

@@ -1,5 +1,9 @@
 """Programs of several kernels: equal to the plain function, forward and backward, whatever sets the kernels are on."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -275,7 +279,10 @@ def test_recomputation_and_derivatives_by_hand_around_kernels() -> None:
 def test_a_value_is_gathered_on_the_set_that_wants_it() -> None:
     """Each device there receives a block from the other set, and the rest from its neighbours."""
     a = pt.kernel(double, devices=pt.Mesh(data=4).on("left"), tactics=[pt.Tile({"x": 0}, "data")])
-    gram = pt.kernel(lambda x: x.T @ x, devices=pt.Mesh(data=2, model=2).on("right"))
+
+    @pt.kernel(devices=pt.Mesh(data=2, model=2).on("right"))
+    def gram(x: Any) -> Any:
+        return x.T @ x
 
     @pt.program
     def f(x: Any) -> Any:
@@ -298,3 +305,72 @@ def test_blocks_of_other_sizes_are_made_on_the_set_that_has_the_value() -> None:
 
     assert "f32[8, data.0:2*8] on left -> f32[8, model*8] on right" in f.graph(X).text()
     close(f(X), X * 4)
+
+
+def test_effects_between_kernels_run_once() -> None:
+    """Also those of which nothing is read, and those that have no operands."""
+    a, seen = pt.kernel(double, devices=pt.devices(2, "left")), list[str]()
+
+    @pt.program
+    def f(x: Any) -> Any:
+        jax.experimental.io_callback(lambda: seen.append("alone"), None)
+        jax.experimental.io_callback(lambda _: seen.append("argument"), None, x)
+        y = a(x)
+        jax.experimental.io_callback(lambda _: seen.append("result"), None, y)
+        return y
+
+    close(f(X), X * 2)
+    jax.effects_barrier()
+    assert sorted(seen) == ["alone", "argument", "result"]
+
+
+def test_code_after_a_kernel_whose_result_lies_on_parts_of_an_axis() -> None:
+    tactics = pt.Tile({"x": 0}, "data.0:2"), pt.Tile({"w": 1}, "data.1:2")
+    product = pt.kernel(lambda x, w: x @ w, devices=pt.Mesh(data=4).on("left"), tactics=tactics)
+
+    @pt.program
+    def f(x: Any, w: Any) -> Any:
+        return product(x, w) * 2.0
+
+    close(f(X, W), X @ W * 2)
+    assert "f32[data.0:2*4, data.1:2*8] on left -> f32[data.0:2*4, data.1:2*8] on left" in f.graph(X, W).text()
+
+
+def test_arguments_are_read_wherever_they_are_needed() -> None:
+    a, b = pt.kernel(double, devices=pt.devices(2, "left")), pt.kernel(double, devices=pt.devices(2, "right"))
+    scale = jnp.arange(16.0)[None]
+
+    @pt.program
+    def f(x: Any) -> Any:
+        return a(x) * x, b(x) * x * scale, a(x) * scale
+
+    close(f(X), (2 * X * X, 2 * X * X * scale, 2 * X * scale))
+
+
+def test_equal_code_between_kernels_is_one_kernel() -> None:
+    a = pt.kernel(double, devices=pt.devices(2, "left"))
+
+    @pt.program
+    def f(x: Any) -> Any:
+        for _ in range(8):
+            x = a(x) * 0.5
+        return x
+
+    assert list(f.graph(X).kernels) == ["double", "between"]
+    close(f(X), X)
+
+
+def test_programs_within_programs_and_devices_of_derivatives() -> None:
+    a = pt.kernel(double, devices=pt.devices(2, "left"))
+    inner = pt.program(lambda x: a(x) + 1.0)
+    close(pt.program(lambda x: inner(np.ones_like(X)) + a(x))(X), 3 + 2 * X)
+    last = pt.program(lambda x: a(x).sum(), devices={"left": jax.devices()[6:]})
+    assert jax.grad(last)(X).devices() == {*jax.devices()[6:]}
+
+
+def test_second_derivatives_of_tiled_kernels() -> None:
+    sine: Any = pt.kernel(jnp.sin, devices=pt.devices(4, "row"), tactics=[pt.Tile({"x": 0}, "device")])
+    z = np.arange(8.0, dtype=np.float32)
+    for whole in (jax.hessian, jax.jacfwd):
+        close(whole(lambda x: sine(x).sum())(z), whole(lambda x: jnp.sin(x).sum())(z))
+    close(jax.jacfwd(lambda s: sine(z * s).sum())(1.0), (z * np.cos(z)).sum())

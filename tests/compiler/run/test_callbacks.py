@@ -64,7 +64,41 @@ def test_what_a_callback_raises(kind: str, run: str) -> None:
     np.testing.assert_array_equal(call(X), np.full(16, 9.0 if kind == "debug" else 2.0))
 
 
-def test_a_callback_within_a_transformation_raises_as_jax_does() -> None:
+def test_a_callback_on_one_device_raises_as_in_jax() -> None:
     run = pt.plan(of_kind("pure", Host()), pt.Mesh(data=1), X).compile()
     with pytest.raises(Exception, match="no such row"):
         jnp.asarray(run(X)).block_until_ready()
+
+
+def test_what_a_callback_raises_within_a_transformation_is_an_error_of_the_next_call() -> None:
+    host = Host()
+    run = pt.plan(of_kind("pure", host), MESH, X).apply(pt.Tile({"x": 0}, "data")).compile()
+    assert np.isnan(jax.jit(run)(X)).all()
+    with pytest.raises(pt.Error, match="a host callback of a program has raised ValueError: no such row"):
+        run(X)
+    host.raises = False
+    np.testing.assert_array_equal(run(X), np.full(16, 2.0))
+
+
+def test_a_callback_that_returns_another_shape() -> None:
+    def other(_: Any) -> Any:
+        return np.zeros(3, np.float32)
+
+    def program(x: Any) -> Any:
+        return x.mean() + jax.pure_callback(other, jax.ShapeDtypeStruct((), np.float32), x.sum())
+
+    run = pt.plan(program, MESH, X).apply(pt.Tile({"x": 0}, "data")).compile()
+    with pytest.raises(pt.Error, match=r"it returns arrays of the shapes \[\(3,\)\], and has said \[\(\)\]"):
+        run(X)
+
+
+def test_a_callback_in_a_kernel_on_a_set_of_its_own() -> None:
+    host = Host()
+    call: Any = pt.kernel(of_kind("pure", host), devices=pt.devices(4, "host"), tactics=[pt.Tile({"x": 0}, "device")])
+    calls: list[Any] = [call, pt.program(call)]
+    for run in calls:
+        host.raises = True
+        with pytest.raises(pt.Error, match="has raised ValueError: no such row"):
+            run(X)
+        host.raises = False
+        np.testing.assert_array_equal(run(X), np.full(16, 2.0))
