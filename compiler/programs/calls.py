@@ -53,7 +53,6 @@ class Made:
     order: int
     eqn: JaxprEqn
     ins: Sequence[Value]
-    where: Origin
     copies: dict[Mesh, list[Value]] = field(default_factory=dict[Mesh, "list[Value]"])
 
 
@@ -65,7 +64,6 @@ class Call:
     plan: State
     ins: Sequence[Value]
     outs: Sequence[Value]
-    where: Origin
 
 
 @dataclass(eq=False)
@@ -76,7 +74,6 @@ class Between:
     eqns: list[tuple[JaxprEqn, Sequence[Value], Sequence[Value]]] = field(
         default_factory=list[tuple[JaxprEqn, Sequence[Value], Sequence[Value]]]
     )
-    where: Origin | None = None
 
     @property
     def ins(self) -> list[Value]:
@@ -179,7 +176,7 @@ class _Reader:
         captured = traced.consts[len(ins) - len(traced.in_avals) :]
         more = [Value(cast(ShapedArray, jax.typeof(array)), array=array) for array in captured]
         given = [self.ready(self.at(value, on)) for value in (*ins, *more)]
-        call = Call(on, program.plan, given, [], where)
+        call = Call(on, program.plan, given, [])
         call.outs = [Value(cast(ShapedArray, atom.aval), on, by=call) for atom in eqn.outvars]
         self.every.append(call)
         return list(call.outs)
@@ -201,9 +198,9 @@ class _Reader:
             raise self.error(f"`{eqn.primitive.name}` has operands on several device sets: {names}", where, *helps)
         if len(sets) == 1:
             (on,) = sets
-            return self.placed(eqn, ins, on, where)
+            return self.placed(eqn, ins, on)
         self.made += 1
-        made = Made(self.made, eqn, ins, where)
+        made = Made(self.made, eqn, ins)
         if eqn.effects:
             self.effects.append(made)
         return [Value(cast(ShapedArray, atom.aval), made=made, number=at) for at, atom in enumerate(eqn.outvars)]
@@ -234,12 +231,12 @@ class _Reader:
             return (each for each in every if each is not None and on not in each.copies)
 
         for made in sorted(reached(starts, before), key=lambda made: made.order):
-            made.copies[on] = self.placed(made.eqn, made.ins, on, made.where)
+            made.copies[on] = self.placed(made.eqn, made.ins, on)
 
-    def placed(self, eqn: JaxprEqn, ins: Sequence[Value], on: Mesh, where: Origin) -> list[Value]:
+    def placed(self, eqn: JaxprEqn, ins: Sequence[Value], on: Mesh) -> list[Value]:
         """Adds an equation to the code between kernels on a set."""
         given = [self.ready(self.at(value, on), on) for value in ins]
-        group = self.open.setdefault(on, Between(on, where=where))
+        group = self.open.setdefault(on, Between(on))
         outs = [Value(cast(ShapedArray, atom.aval), on, by=group) for atom in eqn.outvars]
         group.eqns.append((eqn, given, outs))
         return outs

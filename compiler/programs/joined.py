@@ -69,6 +69,8 @@ class _Joined:
         self.named = dict[int, str]()
         """The kernel of each plan."""
         self.plans = list[State]()
+        """All plans, so that each has an id of its own."""
+        self.constants = [*calls.constants]
         self.alike = dict[Hashable, str]()
         """The kernels of code between kernels, by what they do."""
         self.read = {value for each in calls.every for value in each.ins} | set(calls.results)
@@ -78,7 +80,7 @@ class _Joined:
         for call in self.calls.every:
             plan = call.plan if isinstance(call, Call) else self.planned(call)
             self.run(call, plan)
-        arguments = [*self.calls.arguments, *self.calls.constants]
+        arguments = [*self.calls.arguments, *self.constants]
         for value in (*arguments, *self.calls.results):
             if value not in self.values:
                 self.argument(value, self.whole(value))
@@ -88,7 +90,7 @@ class _Joined:
         types = [cast(ArrayType, value.type) for value in results]
         op = flow.GraphOp(self.name, Region(self.block), types)
         names = self.traced.arg_names[: len(self.calls.arguments)]
-        constants = tuple(unwrap(cast(Array, value.array)) for value in self.calls.constants)
+        constants = tuple(unwrap(cast(Array, value.array)) for value in self.constants)
         own = (*names, *(f"const/{number}" for number in range(len(constants))))
         set_names(op, own, self.traced.result_names)
         module = Module([op, *self.kernels.values()])
@@ -101,7 +103,11 @@ class _Joined:
         """Adds the call of a kernel, and what its operands need."""
         program = plan.source.program
         outs = call.outs if isinstance(call, Call) else self.read_later(call)
-        ins = [self.given(value, _type_of(plan, at)) for value, at in zip(call.ins, program.arguments, strict=True)]
+        closed_over = plan.source.traced.consts[len(call.ins) - len(plan.source.traced.in_avals) :]
+        more = [Value(jax.typeof(array), array=array) for array in closed_over] if isinstance(call, Between) else []
+        self.constants += more
+        reads = zip((*call.ins, *more), program.arguments, strict=True)
+        ins = [self.given(value, _type_of(plan, at)) for value, at in reads]
         types = [_type_of(plan, at) for at in program.returned]
         op = flow.KernelOp(self.kernel(plan, isinstance(call, Between)), ins, types)
         self.block.add_op(op)
