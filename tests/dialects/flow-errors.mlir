@@ -117,3 +117,78 @@ builtin.module attributes {array.mesh = "data=8"} {
   }
 }
 // CHECK: result 0 of `flow.graph` is f32[data*8 pad 62], but an array outside of the program has blocks of consecutive elements, all of one size; write f32[62], and `flow.redistribute` inside
+
+// -----
+builtin.module {
+  flow.graph @f(%x: !array.array<f32[data*32, 8] on left>) {
+    %0 = flow.transfer %x : f32[data*32, 8] on left -> f32[data*64, 8] on right
+    flow.return : ()
+  }
+  func.func @first(%x: !array.array<f32[32, 8]>) -> !array.array<f32[32, 8]> attributes {array.mesh = "data@left=4"} {
+    func.return %x : !array.array<f32[32, 8]>
+  }
+  func.func @second(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> attributes {array.mesh = "data@right=2"} {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+}
+// CHECK: no block of f32[data*32, 8] on left has all of a block of f32[data*64, 8] on right: write `flow.redistribute` first
+
+// -----
+builtin.module {
+  flow.graph @f(%x: !array.array<f32[data*32, 8] on left>) {
+    %0 = flow.transfer %x : f32[data*32, 8] on left -> f32[128, 8] on left
+    flow.return : ()
+  }
+  func.func @first(%x: !array.array<f32[32, 8]>) -> !array.array<f32[32, 8]> attributes {array.mesh = "data@left=4"} {
+    func.return %x : !array.array<f32[32, 8]>
+  }
+  func.func @second(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> attributes {array.mesh = "data@right=2"} {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+}
+// CHECK: `flow.transfer` moves to another device set, but both are on `left`
+
+// -----
+builtin.module {
+  flow.graph @f(%x: !array.array<f32[data*32, 8] on left>) {
+    %0 = flow.transfer %x : f32[data*32, 8] on left -> f32[4*data*16, 8] on right
+    flow.return : ()
+  }
+  func.func @first(%x: !array.array<f32[32, 8]>) -> !array.array<f32[32, 8]> attributes {array.mesh = "data@left=4"} {
+    func.return %x : !array.array<f32[32, 8]>
+  }
+  func.func @second(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> attributes {array.mesh = "data@right=2"} {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+}
+// CHECK: `flow.transfer` moves blocks of consecutive elements, not f32[4*data*16, 8] on right
+
+// -----
+builtin.module {
+  flow.graph @f(%x: !array.array<f32[data*32, 8] on left>) {
+    %0 = flow.redistribute %x : f32[data*32, 8] on left -> f32[data*64, 8] on right
+    flow.return : ()
+  }
+  func.func @first(%x: !array.array<f32[32, 8]>) -> !array.array<f32[32, 8]> attributes {array.mesh = "data@left=4"} {
+    func.return %x : !array.array<f32[32, 8]>
+  }
+  func.func @second(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> attributes {array.mesh = "data@right=2"} {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+}
+// CHECK: `flow.redistribute` stays on its device set, and `flow.transfer` moves: f32[data*32, 8] on left to f32[data*64, 8] on right
+
+// -----
+builtin.module {
+  flow.graph @f(%x: !array.array<f32[data*32, 8] on left>) {
+    %0 = flow.kernel @first(%x) : f32[data*32, 8] on left -> f32[32, 8] on right
+    flow.return : ()
+  }
+  func.func @first(%x: !array.array<f32[32, 8]>) -> !array.array<f32[32, 8]> attributes {array.mesh = "data@left=4"} {
+    func.return %x : !array.array<f32[32, 8]>
+  }
+  func.func @second(%x: !array.array<f32[64, 8]>) -> !array.array<f32[64, 8]> attributes {array.mesh = "data@right=2"} {
+    func.return %x : !array.array<f32[64, 8]>
+  }
+}
+// CHECK: `flow.kernel @first` runs on one device set, but has values on `left` and `right`

@@ -11,7 +11,7 @@ from partita.dialects.ground.errors import Error
 from partita.dialects.layouts import Layout, Pending, parse_array
 from partita.dialects.mesh import Mesh, axis_of
 from partita.dialects.ranges.algebra import Axis, Extent, Loop, SubAxis, denote, parse_range, product
-from partita.dialects.ranges.factor import fit, padded
+from partita.dialects.ranges.factor import Factor, fit, padded
 
 MESH = Mesh(x=2, y=3, one=1)
 X, Y = MESH.place("x"), MESH.place("y")
@@ -160,3 +160,14 @@ def test_a_pending_scan_is_written_like_a_pending_sum_with_the_dim_that_it_goes_
         assert made.text(dtype) == text
         assert made.local_shape[0] == 16
     assert parse_array("f32[data*16]{+data before 0}", mesh)[1].pending[0].scans
+
+
+def test_a_layout_splits_axes_as_another_one_does():
+    mesh = Mesh(data=8, model=2)
+    layout = Layout.of((64, 8), [(0, Factor(mesh.place("data"), 8)), (1, Factor(mesh.place("model"), 4))])
+    halves = mesh.refine(data=(2, 4)).places[:2]
+    split = layout.split(halves)
+    assert str(split) == "[data.0:2*data.1:4*8, model*4]" and split.joined(mesh.places) is layout
+    assert layout.split(mesh.places) is layout
+    pending = Layout.of((8,), (), [Pending("add", mesh.place("data"))])
+    assert str(pending.split(halves)) == "[8]{+data.0:2, +data.1:4}"

@@ -181,3 +181,41 @@ def test_a_chip_that_is_unknown_is_an_error(chip: str, said: str):
 def test_text_of_a_chip_that_makes_no_sense_is_an_error(text: str):
     with pytest.raises(Error):
         Mesh.parse(text)
+
+
+def test_a_part_of_a_set_is_a_set_with_the_other_axes():
+    pipe = Mesh(stage=2, data=4, slow="stage").on("pipe")
+    last = pipe.at(stage=1)
+    assert str(last) == "data@pipe_stage1=4 of [stage@pipe=2 slow, data@pipe=4] at 4:8"
+    assert last.part == (pipe, (4, 5, 6, 7)) and last.places[0] is not pipe.places[1]
+    assert pipe.at(data=3).part == (pipe, (3, 7)) and str(pipe.at(data=3, stage=1)).startswith("device@pipe_data3_stage1=1 of ")
+    assert pipe.at() is pipe
+
+
+def test_a_row_of_devices_is_sliced_as_a_list_is():
+    row = Mesh(device=8).on("row")
+    assert row[:2].part == (row, (0, 1)) and row[6:].part == (row, (6, 7)) and row[1::3].part == (row, (1, 4, 7))
+    assert row[-1].part == (row, (7,)) and row[2].size == 1 and row["device"] == 8
+    assert row[2:6][1:].part == (row[2:6], (1, 2, 3))
+
+
+def test_parts_of_sets_have_a_text_and_stay_the_same_objects():
+    row = Mesh(device=8, chip="v4").on("row")
+    grid = Mesh(a=2, b=2, c=2).on("grid")
+    for part in (row[:2], row[1::3], row[2:6][1:], grid.at(b=1), grid.at(b=1).at(a=0), grid.at(b=0, c=1)):
+        assert Mesh.parse(str(part)) is part is eval(repr(part)) is pickle.loads(pickle.dumps(part))
+        assert part.refine(**{next(iter(part)): (1, part[next(iter(part))])}).whole() is part
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a@x=2 of [a@all=8] at 7:9",
+        "a@x=2 of [a@all=8] at 1 1",
+        "a@x=2 of [a@all=8] at 0:9999999999999999999999",
+        "a@x=2 of [a@all=8] at 0 1 2",
+    ],
+)
+def test_a_part_has_as_many_devices_of_the_set_as_it_says(text: str):
+    with pytest.raises(Error, match="are not 2 devices of a set of 8"):
+        Mesh.parse(text)
