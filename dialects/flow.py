@@ -214,16 +214,10 @@ class TransferOp(ArrayOp):
         for array in self.ends:
             if array.layout.natural is not array.layout:
                 raise VerifyException(f"`{self.name}` moves blocks of consecutive elements, not {array.text}")
-        if not covers(source, target):
+        if not source.layout.covers(target.layout):
             raise VerifyException(
                 f"no block of {source.text} has all of a block of {target.text}: write `flow.redistribute` first"
             )
-
-
-def covers(source: ArrayType, target: ArrayType) -> bool:
-    """Whether each block of a value in one layout lies in a block of it in the other one."""
-    blocks = zip(source.layout.local_shape, target.layout.local_shape, strict=True)
-    return all(have == want or (want and have % want == 0) for have, want in blocks)
 
 
 @irdl.irdl_op_definition

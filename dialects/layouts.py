@@ -176,6 +176,16 @@ class Layout(Interned):
         )
         return Layout.of(self.global_shape, found, pending)
 
+    def covers(self, other: Layout) -> bool:
+        """Whether each block of a value in the other layout lies in one of this layout: in both, blocks are consecutive elements.
+
+        ```
+        [left*16, 8]   covers   [right*4, right.0:2*4]
+        ```
+        """
+        blocks = zip(self.local_shape, other.local_shape, strict=True)
+        return all(have == want or (want and have % want == 0) for have, want in blocks)
+
     def inner(self, dim: int, stride: int) -> int:
         """The number of local elements along `dim` that lie within one step of `stride`.
 

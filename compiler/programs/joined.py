@@ -14,7 +14,6 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from math import gcd
 from typing import cast
 
 from jax import Array
@@ -30,14 +29,11 @@ from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.module_op import Module
 from ...dialects.op_text import array_types
-from ...dialects.ranges.algebra import Axis, Place, SubAxis
-from ...dialects.ranges.factor import Factor
 from ...dialects.types import ArrayType
 from ...rewrites.decide.placements import boundary
 from ...rewrites.lower.to_flow import kernel_function, structure
 from ...rewrites.program.program import ValueId
-from ...rewrites.redistribute.search import path
-from ...rewrites.redistribute.steps import Bytes
+from ...rewrites.redistribute.between_sets import blocks_between
 from ..api.plan import plan as start
 from ..api.tactics import Tile
 from ..graph.graph import Graph
@@ -179,21 +175,12 @@ class _Joined:
         return ArrayType.of(str(struct.dtype), Layout.of(struct.shape), on.devices)
 
     def moved(self, source: SSAValue, wanted: ArrayType) -> SSAValue:
-        """Redistributes a value on its set, and transfers it if the wanted one is on another set.
-
-        Blocks that are sent are those of the target or, if a device then receives less, those of the source.
-        """
+        """Redistributes a value on its set, and transfers it if the wanted one is on another set."""
         have = cast(ArrayType, source.type)
         if have.on == wanted.on:
             return self.changed(source, wanted)
-        here = have if flow.covers(have, wanted) else _on(self.on(have.on), wanted, have)
-        there = _on(self.on(wanted.on), have, wanted)
-        ways = [(here, wanted)] + [(have, there)] * flow.covers(have, there)
-
-        def received(way: tuple[ArrayType, ArrayType]) -> Bytes:
-            return _bytes(have, way[0]) + way[1].local.nbytes + _bytes(way[1], wanted)
-
-        sent, arrives = min(ways, key=received)
+        ends = blocks_between(have.layout, wanted.layout, (self.on(have.on), self.on(wanted.on)), itemsize(have.dtype))
+        sent, arrives = (ArrayType.of(have.dtype, each, on) for each, on in zip(ends, (have.on, wanted.on), strict=True))
         return self.changed(self.added(flow.TransferOp(self.changed(source, sent), arrives)), wanted)
 
     def changed(self, source: SSAValue, wanted: ArrayType) -> SSAValue:
@@ -222,49 +209,6 @@ class _Joined:
             op.detach()
             block.add_op(op)
         self.block = block
-
-
-def blocks_on(mesh: Mesh, wanted: Layout, source: Layout) -> Layout:
-    """The layout on the axes of a mesh whose blocks are those of a layout on another mesh, or the smallest that contain them.
-
-    The axes on which a dim lies now are taken first, so that less moves.
-
-    ```
-    [right*16, 8] with right=4, on left=8   -->   [left.0:4*16, 8]
-    ```
-    """
-    shape, blocks = wanted.global_shape, list[tuple[int, Place, int]]()
-    left = {axis: axis.size for axis in mesh.whole().places if isinstance(axis, Axis)}
-    taken = {axis: list[tuple[int, int]]() for axis in left}
-    for dim, (extent, block) in enumerate(zip(shape, wanted.local_shape, strict=True)):
-        parts = extent // block if block else 1
-        own = [factor.axis.axis for factor in source.at(dim)]
-        for axis in sorted(left, key=lambda axis: axis not in own):
-            size = gcd(parts, left[axis])
-            if size > 1:
-                taken[axis].append((dim, size))
-                left[axis] //= size
-                parts //= size
-    for axis, pieces in taken.items():
-        split = (*(size for _, size in pieces), *([left[axis]] if left[axis] > 1 else []))
-        places = [axis] if len(split) == 1 else [SubAxis(axis, split, at) for at in range(len(split))]
-        blocks += [(dim, place, size) for (dim, size), place in zip(pieces, places, strict=False)]
-    factors = list[tuple[int, Factor]]()
-    rest = list(shape)
-    for dim, place, size in blocks:
-        rest[dim] //= size
-        factors.append((dim, Factor(place, rest[dim])))
-    return Layout.of(shape, factors)
-
-
-def _on(mesh: Mesh, like: ArrayType, now: ArrayType) -> ArrayType:
-    """A type on another set with the blocks of `like`, or the smallest that contain them."""
-    return ArrayType.of(like.dtype, blocks_on(mesh, like.layout, now.layout), mesh.devices)
-
-
-def _bytes(before: ArrayType, after: ArrayType) -> Bytes:
-    """The bytes that a device receives in a redistribution."""
-    return path(before.layout, after.layout, itemsize(before.dtype)).bytes
 
 
 def _type_of(plan: State, value: ValueId) -> ArrayType:

@@ -7,7 +7,7 @@ same set. Elsewhere it runs at once, on the devices of its set.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -83,8 +83,8 @@ class Kernel(Generic[P, R]):
         finally:
             _WITHIN.reset(before)
 
-    def _planned(self, args: Sequence[object], kwargs: dict[str, Any]) -> Plan[R]:
-        return cast("Plan[R]", self.fixed) if self.jitted is None else self.jitted.plan(*args, **kwargs)
+    def _planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan[R]:
+        return cast("Plan[R]", self.fixed) if self.jitted is None else self.jitted.plan(*args, **dict(kwargs))
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function: within a program it becomes a node of the graph, and elsewhere it runs at once.

@@ -6,6 +6,7 @@
     controller           issues programs in one order, few of them in flight
     device_sets          virtual device sets, and the devices on which they are
     extended_shard_map   a device-local function over a mesh, by `jax.shard_map`, also under another mesh
+    callbacks            host callbacks whose exceptions are kept
     device_code          a device-local function: its ops by JAX primitives
     collectives          its collectives by `jax.lax`
     boundary_resharding  arguments that a call has to move
