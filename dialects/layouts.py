@@ -177,7 +177,7 @@ class Layout(Interned):
         return Layout.of(self.global_shape, found, pending)
 
     def covers(self, other: Layout) -> bool:
-        """Whether each block of a value in the other layout lies in one of this layout: in both, blocks are consecutive elements.
+        """Whether each block of a value in the other layout lies in one of this one. Blocks are consecutive elements in both.
 
         ```
         [left*16, 8]   covers   [right*4, right.0:2*4]
