@@ -23,7 +23,7 @@ from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction, carried_sum, is_linear, is_sum, kept
 from .in_trips import is_in_each_trip, loops_of
 from .placements import OpPlacement, Placements, Unreduced, overlaps
-from .price import Price, charged, seconds
+from .price import Price, charged, seconds, way_of
 from .table import Claim
 
 Use = tuple[NodeId, int]
@@ -181,7 +181,7 @@ class Choices:
 
     def paths(self, moves: Sequence[Moving]) -> list[tuple[Path, int]]:
         """The paths by which a value moves, with their trips. Those of a group share collectives where they can."""
-        found = [(self.placements.way(move.value, move.source, move.target), move.trips) for move in moves]
+        found = [(way_of(self.placements, move.value, move.source, move.target), move.trips) for move in moves]
         keyed = [(way, (move.group, move.trips)) for (way, _), move in zip(found, moves, strict=True)]
         for group, ways in sharers(keyed) if len(found) > 1 else ():
             for number, way in zip(group, ways, strict=True):

@@ -438,8 +438,10 @@ class _Mover:
     def make(
         self, value: ValueId, source: Layout, target: Layout, region: int, shared: bool = True, before: Move | None = None
     ) -> Move:
-        way = self.placements.way(value, source, target)
-        return Move(value, source, target, way, before, shared, region, self.program.trips(region))
+        way = price.way_of(self.placements, value, source, target)
+        made = Move(value, source, target, way, before, shared, region, self.program.trips(region))
+        made.is_said = way is not self.placements.way(value, source, target)
+        return made
 
 
 def first_use(move: Move) -> tuple[NodeId, int]:

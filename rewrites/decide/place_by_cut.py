@@ -19,7 +19,7 @@ from ..redistribute.steps import Path
 from .choices import Alternative, Choices, Edge, Moving, Use, Want, Ways, sent_over
 from .min_cut import ENDLESS, Network
 from .placements import overlaps
-from .price import Price, is_slow, seconds
+from .price import Price, is_slow, seconds, way_of
 
 BYTE = 1 << 20
 """What a byte over a fast link counts in the integers of a network, in which a collective counts 1."""
@@ -253,7 +253,7 @@ class _Cut:
             if key[1] is not None and parts:
                 found[key] = max(0, prices[key] - parts)
             elif overlaps(home, target):
-                windows.append((key, self.placements.way(value, home, target)))
+                windows.append((key, way_of(self.placements, value, home, target)))
         for numbers, together in sharers([(way, (key[0].group, key[1])) for key, way in windows]):
             # Different devices receive what each move takes, and each has a part of the price.
             group = [windows[number] for number in numbers]

@@ -11,17 +11,19 @@ holds less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from math import prod
 from typing import NamedTuple, Self
 
 from ...dialects.definitions.flops import flops
+from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.params import NO_PARAMS, ParamsAttr
 from ...dialects.ranges.algebra import Place
-from ..program.program import Node
+from ..program.program import Node, ValueId
 from ..redistribute.search import Path
+from ..redistribute.slow_links import folded_apart
 from ..redistribute.steps import Bytes
 from .placements import OpPlacement, Placements, place_op
 
@@ -85,6 +87,24 @@ def is_slow(on: Mesh, axes: Iterable[Place]) -> bool:
 @cache
 def _slow(on: Mesh) -> frozenset[Place]:
     return frozenset(place for name, place in zip(on, on.places, strict=True) if name in on.slow)
+
+
+def way_of(placements: Placements, value: ValueId, source: Layout, target: Layout) -> Path:
+    """The path by which a value changes its layout: of the fewest bytes, unless folds apart from those over slow links pay."""
+    plain, on = placements.way(value, source, target), placements.program.mesh
+    return _over_links(on, plain, source, target, placements.width(value)) if on.slow and source.pending else plain
+
+
+@lru_cache(maxsize=1 << 14)
+def _over_links(on: Mesh, plain: Path, source: Layout, target: Layout, itemsize: int) -> Path:
+    apart = folded_apart(source, target, itemsize, _slow_place(on))
+    pays = apart is not None and Price.of(on, [(apart, 1)]).pays(Price.of(on, [(plain, 1)]), departs=False)
+    return apart if apart is not None and pays else plain
+
+
+@cache
+def _slow_place(on: Mesh) -> Callable[[Place], bool]:
+    return lambda axis: is_slow(on, [axis])
 
 
 def charged(placements: Placements, node: Node, placed: OpPlacement) -> int:

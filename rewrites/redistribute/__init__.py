@@ -7,6 +7,7 @@
     path_ends         among many axes, which are sliced first, and which gathered last
     shortcuts         replaces consecutive steps by one exchange of pieces
     collective_terms  the single collective that equals two steps, by the laws
+    slow_links        folds over slow links and others, apart from each other
     between_sets      which blocks cross from one device set to another
     path_text         paths as text, and paths that are read and checked
     steps             the interface of all steps, and the paths that they form
