@@ -24,6 +24,12 @@ def folded_apart(source: Layout, target: Layout, itemsize: int, is_slow: Callabl
     None if nothing is folded over both, or if the other axes divide no dim.
     """
     resolved = [each for each in source.pending if each not in target.pending and each.axis.size > 1]
+    rest = tuple(each for each in source.pending if not isinstance(each.axis, Loop) or each in target.pending)
+    if len(rest) < len(source.pending):
+        # First over loops, on each device.
+        folded = source.with_pending(rest)
+        apart = folded_apart(folded, target, itemsize, is_slow)
+        return None if apart is None else path(source, folded, itemsize) + apart
     whole = [each for each in resolved if each.axis not in target.axes]
     far = tuple(each for each in whole if is_slow(each.axis))
     near = major_to_minor(each.axis for each in whole if each not in far)

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lowered import lowers_from_its_decisions, lowers_from_its_text
 
 import partita as pt
-from partita.compiler.plan.lowering import decisions
 
 WIDTH, ROWS = 256, 6144
 
@@ -75,13 +75,25 @@ def test_the_parameters_of_all_islands_stay_equal_bit_by_bit(pod: int, data: int
             np.testing.assert_array_equal(first, each)
 
 
-def test_the_text_of_the_decisions_says_the_path() -> None:
-    text = str(decisions(planned(pod=2, data=4, slow="pod")))
-    assert "reduce_scatter add over (data)" in text and "all_reduce add over (pod)" in text
+def test_the_path_is_in_the_texts_of_the_plan() -> None:
+    plan = planned(pod=2, data=4, slow="pod")
+    lowers_from_its_text(plan)
+    lowers_from_its_decisions(plan)
+    graph = plan.lower("collective")
+    assert dict(graph.counts()) == dict(plan.counts())
+    for one, other in zip(jax.tree.leaves(graph.run(*case(ROWS))), jax.tree.leaves(step(*case(ROWS))), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_zero_scatters_within_an_island_first() -> None:
     plan = planned(pod=2, data=4, slow="pod").apply(pt.ZeRO(3, "data", params="params", optimizer=()))
     assert plan.counts()["reduce_scatter"] > 0
     assert all(each.kind == "all_reduce" for each in plan.collectives() if each.axes == ("pod",))
+    assert plan.check(*case(ROWS)) < 2e-4
+
+
+def test_micro_batches_add_up_in_an_island_and_then_over_islands() -> None:
+    plan = planned(pod=2, data=4, slow="pod").apply(pt.Microbatch(4, inputs=["x", "y"]))
+    assert dict(plan.counts()) == dict(planned(pod=2, data=4, slow="pod").counts())
+    lowers_from_its_decisions(plan)
     assert plan.check(*case(ROWS)) < 2e-4
