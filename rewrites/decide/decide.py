@@ -440,7 +440,7 @@ class _Mover:
     ) -> Move:
         way = price.way_of(self.placements, value, source, target)
         made = Move(value, source, target, way, before, shared, region, self.program.trips(region))
-        made.is_said = way is not self.placements.way(value, source, target)
+        made.is_said = bool(self.program.mesh.slow) and way != self.placements.way(value, source, target)
         return made
 
 
