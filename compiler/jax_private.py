@@ -366,6 +366,14 @@ CALLS = frozenset(
 """The primitives that only call a program, besides `jit` and `remat2`."""
 
 
+OPENED = CALLS | {"jit", "remat2"}
+"""The primitives that only call a program."""
+
+
+def closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
+    return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
+
+
 def called_program(eqn: JaxprEqn) -> Jaxpr | ClosedJaxpr:
     """Returns the program that a call equation runs. The parameter's name depends on the primitive and the version of JAX."""
     return next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "call") if name in eqn.params)

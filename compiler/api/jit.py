@@ -24,7 +24,7 @@ from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import UserFunction, donated, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
-from ..jax_private import Device, Tracer, jax, trace_context, tree
+from ..jax_private import Device, Tracer, jax, tree
 from ..run.boundary_resharding import PlacementWarning, gathered, moved_arguments
 from ..run.compiled import Compiled, cannot_run, device_mesh, misplaced
 from ..run.controller import Issued
@@ -146,14 +146,10 @@ class Jitted(Generic[P, R]):
 
         Without `placed`, as in a call, the shardings are left out: a plan made there does not know them.
         """
-        bound, static = self.function.bind(args, kwargs)
-        leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
-        names = self.function.leaf_names(bound.arguments)
-        avals = map(self.function.aval, leaves, names)
-        types = tuple((each.shape, each.dtype, each.weak_type) for each in avals)
+        kind, leaves = self.function.kind(args, kwargs)
         # A sharding is an annotation, which a tactic may apply; inside of a call there are none.
         said = tuple(leaf.sharding if placed and _is_placed(leaf) else None for leaf in cast("list[Array]", leaves))
-        return structure, tuple(bound.arguments), types, said, tuple(static.items()), definitions.replaced, trace_context()
+        return kind, said
 
     def plan(self, *args: object, **kwargs: object) -> Plan[R]:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""

@@ -15,13 +15,13 @@ from typing import Any, TypeAlias, cast
 
 from jax import Array
 from jax.core import ShapedArray
-from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, PartitionSpec
+from jax.sharding import Mesh as DeviceMesh, PartitionSpec
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import flow
 from ...dialects.array import mesh_of
-from ...dialects.ground.errors import Error
+from ...dialects.ground.errors import Error, first_line
 from ...dialects.mesh import Mesh
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
@@ -33,7 +33,7 @@ from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
 from ..run.device_sets import bound
-from ..run.extended_shard_map import on_no_mesh, over_devices
+from ..run.extended_shard_map import described, on_no_mesh, over_devices
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
 from .travel import Moves, TravelForm
 
@@ -145,8 +145,8 @@ class CompiledGraph:
             try:
                 program.compiled = made.compile()
             except jax.errors.JaxRuntimeError as error:
-                said = next(iter(str(error).splitlines()), "")
-                raise Error(f"XLA cannot compile `{name}` of `{graph.name}`", notes=[f"it says: {said}"]) from error
+                title = f"XLA cannot compile `{name}` of `{graph.name}`"
+                raise Error(title, notes=[f"it says: {first_line(error)}"]) from error
             return program
 
         return compiled
@@ -154,11 +154,9 @@ class CompiledGraph:
     def _token_of(self, ops: Sequence[Operation]) -> Callable[[Sequence[Array]], Array] | None:
         """Takes a small result that stays in the graph, as a token: nobody donates it. None if these ops have none."""
         sizes = {number: type.local.nbytes for number, type in enumerate(array_types(ops[0].results))}
-        inside = [number for number, size in sizes.items() if size <= SMALL and not any(map(self._leaves_at(number), ops))]
+        leaving = {number for op in ops for number, value in enumerate(op.results) if self.slots[value] in self.outputs}
+        inside = [number for number, size in sizes.items() if size <= SMALL and number not in leaving]
         return itemgetter(min(inside, key=sizes.__getitem__)) if inside else None
-
-    def _leaves_at(self, number: int) -> Callable[[Operation], bool]:
-        return lambda op: self.slots[op.results[number]] in self.outputs
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
@@ -272,9 +270,7 @@ def _slots(block: Block) -> dict[SSAValue, int]:
 
 def stablehlo(graph: GraphModule, kernel: FuncOp) -> str:
     """The StableHLO text of one kernel on local types. Every device gets its own blocks, all of the same shape."""
-    axes = mesh_of(kernel).axes
-    auto = (AxisType.Auto,) * len(axes)
-    mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=auto)
+    mesh = described(mesh_of(kernel))
     types = [cast(ArrayType, type) for type in kernel.function_type.inputs]
 
     def local(*blocks: Array) -> tuple[Array, ...]:

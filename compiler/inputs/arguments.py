@@ -10,7 +10,7 @@ import inspect
 import linecache
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from tokenize import TokenError
@@ -18,8 +18,9 @@ from typing import Any, Self, TypeVar, cast
 
 from jax.core import ShapedArray
 
+from ...dialects.definitions.registry import definitions
 from ...dialects.ground.errors import Error, Location, did_you_mean
-from ..jax_private import Ref, shaped_abstractify, tree
+from ..jax_private import Ref, shaped_abstractify, trace_context, tree
 from .checks import integer, patterns_of, refused, shown
 from .lines import cell_or_file
 from .names import Patterns, as_patterns, escape, join, match, path_parts
@@ -93,6 +94,17 @@ class UserFunction:
     def error(self, title: str, *helps: str, at: str = "def", label: str = "", notes: Iterable[str] = ()) -> Error:
         """The error where the function names an argument, of which `at` is the name, or a path in it."""
         return Error(title, location=self.location(at.split("/")[0]), label=label, notes=notes, helps=helps)
+
+    def kind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[Hashable, list[object]]:
+        """What a trace depends on: the arguments' tree and types, the static values, redefined ops, JAX's settings.
+
+        Also returns the leaves of the arguments.
+        """
+        bound, static = self.bind(args, kwargs)
+        leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
+        avals = map(self.aval, leaves, self.leaf_names(bound.arguments))
+        types = tuple((each.shape, each.dtype, each.weak_type) for each in avals)
+        return (structure, tuple(bound.arguments), types, tuple(static.items()), definitions.replaced, trace_context()), leaves
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> tuple[inspect.BoundArguments, dict[str, object]]:
         """Binds a call's arguments to names, in the order of the parameters; static arguments are returned separately."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Self, cast
 
 from jax import Array
 from jax.core import ShapedArray
@@ -21,7 +21,7 @@ from ...dialects.mesh import Mesh
 from ...rewrites.program.breadth_first import reached
 from ..inputs.arguments import UserFunction
 from ..inputs.lines import Origin, source_line_of
-from ..jax_private import CALLS, SourceInfo, called_program, evaluated, jax, jaxprs_in_params, jnp, on_its_line
+from ..jax_private import OPENED, SourceInfo, called_program, closed, evaluated, jax, jaxprs_in_params, jnp, on_its_line
 from ..plan.state import State
 from ..run.partitioned import Partitioned, linear_p, partitioned_p
 
@@ -44,6 +44,11 @@ class Value:
     """A constant."""
     by: Call | Between | None = None
     """What makes it on its set."""
+
+    @classmethod
+    def of(cls, array: Array) -> Self:
+        """A constant."""
+        return cls(cast(ShapedArray, jax.typeof(array)), array=array)
 
 
 @dataclass(eq=False)
@@ -104,12 +109,12 @@ class Calls:
     sets: Sequence[Mesh]
 
 
-def read_calls(function: UserFunction, closed: ClosedJaxpr) -> Calls:
+def read_calls(function: UserFunction, program: ClosedJaxpr) -> Calls:
     """Reads a traced program. Raises Error, with the line, for code on several device sets, and for kernels in loops."""
     reader = _Reader(function)
-    arguments = [Value(aval) for aval in closed.in_avals]
-    captured = [Value(cast(ShapedArray, jax.typeof(const)), array=const) for const in closed.consts]
-    results = reader.run(closed.jaxpr, captured, arguments)
+    arguments = [Value(aval) for aval in program.in_avals]
+    captured = list(map(Value.of, program.consts))
+    results = reader.run(program.jaxpr, captured, arguments)
     if not reader.sets:
         helps = ["call some: a = pt.kernel(fn, devices=pt.devices(2))", "or use pt.jit, for a program on one mesh"]
         raise function.error(f"`{function.name}` calls no kernels", *helps)
@@ -151,7 +156,7 @@ class _Reader:
                 made = self.called(eqn, list(map(value, eqn.invars)), where)
             elif any(map(has_kernels, jaxprs_in_params(eqn.params))):
                 inner = self.opened(eqn, where)
-                made = self.run(inner.jaxpr, _constants(inner), list(map(value, eqn.invars)), where)
+                made = self.run(inner.jaxpr, list(map(Value.of, inner.consts)), list(map(value, eqn.invars)), where)
             else:
                 ins = [known[atom] for atom in eqn.invars if isinstance(atom, Var)]
                 made = self.between(eqn, ins, where)
@@ -161,12 +166,11 @@ class _Reader:
     def opened(self, eqn: JaxprEqn, where: Origin) -> ClosedJaxpr:
         """The program of a call in which kernels are called. Raises Error for one that runs several times, or by choice."""
         name = eqn.primitive.name
-        if name not in CALLS and name not in ("jit", "pjit", "remat2", "checkpoint"):
+        if name not in OPENED:
             title = f"`{name}` calls kernels, and a program's own steps are only calls"
             helps = ["put the whole loop into one kernel: pt.kernel(fn, devices=...)", "or write the trips out in Python"]
             raise self.error(title, where, *helps)
-        program = called_program(eqn)
-        return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
+        return closed(called_program(eqn))
 
     def called(self, eqn: JaxprEqn, ins: Sequence[Value], where: Origin) -> list[Value]:
         """A call of a kernel. The arrays that its program closes over are constants."""
@@ -174,8 +178,7 @@ class _Reader:
         on = self.known_set(program.root.mesh.whole(), where)
         traced = program.plan.source.traced
         captured = traced.consts[len(ins) - len(traced.in_avals) :]
-        more = [Value(cast(ShapedArray, jax.typeof(array)), array=array) for array in captured]
-        given = [self.ready(self.at(value, on)) for value in (*ins, *more)]
+        given = [self.ready(self.at(value, on)) for value in (*ins, *map(Value.of, captured))]
         call = Call(on, program.plan, given, [])
         call.outs = [Value(cast(ShapedArray, atom.aval), on, by=call) for atom in eqn.outvars]
         self.every.append(call)
@@ -218,7 +221,6 @@ class _Reader:
         """The value for code on a set. What had no place is made there; arguments and constants are wherever they are read."""
         if value.on is not None or value.made is None:
             return value
-
         if on not in value.made.copies:
             self.make([value.made], on)
         return value.made.copies[on][value.number]
@@ -265,7 +267,3 @@ def has_kernels(jaxpr: Jaxpr | ClosedJaxpr) -> bool:
     """Whether a program calls kernels, or a program in it does."""
     eqns = (jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr).eqns
     return any(eqn.primitive in KERNELS or any(map(has_kernels, jaxprs_in_params(eqn.params))) for eqn in eqns)
-
-
-def _constants(closed: ClosedJaxpr) -> list[Value]:
-    return [Value(cast(ShapedArray, jax.typeof(const)), array=const) for const in closed.consts]

@@ -100,7 +100,7 @@ class _Joined:
         program = plan.source.program
         outs = call.outs if isinstance(call, Call) else self.read_later(call)
         closed_over = plan.source.traced.consts[len(call.ins) - len(plan.source.traced.in_avals) :]
-        more = [Value(jax.typeof(array), array=array) for array in closed_over] if isinstance(call, Between) else []
+        more = list(map(Value.of, closed_over)) if isinstance(call, Between) else []
         self.constants += more
         reads = zip((*call.ins, *more), program.arguments, strict=True)
         ins = [self.given(value, _type_of(plan, at)) for value, at in reads]

@@ -43,7 +43,7 @@ class Program(Generic[P, R]):
 
     def graph(self, *args: object, **kwargs: object) -> Graph:
         """The graph for these arguments: arrays, or `jax.ShapeDtypeStruct`s. It needs no devices."""
-        key = self._kind(args, kwargs)
+        key, _ = self.function.kind(args, kwargs)
         if key not in self.graphs:
             with reading():
                 traced = trace(self.fn, *args, static_argnames=self.static, **kwargs)
@@ -51,10 +51,10 @@ class Program(Generic[P, R]):
         return self.graphs[key]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        leaves, structure = tree.tree_flatten((args, kwargs))
-        traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         if is_read():
             return self.fn(*args, **kwargs)
+        leaves, structure = tree.tree_flatten((args, kwargs))
+        traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         if any(map(is_staged, traced)) or (not traced and not trace_state_clean()):
             title = f"`{self.function.name}` is a program of kernels, and cannot be a part of a compiled function"
             helps = ["call it outside of `jax.jit`: it compiles all of its kernels itself"]
@@ -64,30 +64,17 @@ class Program(Generic[P, R]):
             # A derivative, or a batch, of each kernel.
             with given(self.devices):
                 return self.fn(*args, **kwargs)
-        quick = self._quick_kind(leaves, structure) if not traced else None
-        compiled = self.compiled.get(quick) if quick is not None else None
-        if compiled is None:
-            key = self._kind(args, kwargs)
-            if key not in self.compiled:
-                self.compiled[key] = self.graph(*args, **kwargs).compile(self.devices)
-            compiled = self.compiled[key]
-            if quick is not None:
-                self.compiled[quick] = compiled
-        return cast(R, compiled(*args, **kwargs))
+        quick = self._quick_kind(leaves, structure)
+        key = self.function.kind(args, kwargs)[0] if quick is None else quick
+        if key not in self.compiled:
+            self.compiled[key] = self.graph(*args, **kwargs).compile(self.devices)
+        return cast(R, self.compiled[key](*args, **kwargs))
 
     def _quick_kind(self, leaves: Sequence[object], structure: Hashable) -> Hashable | None:
         """A key that takes less time: for arrays of JAX, and no static values."""
         if self.static or not all(isinstance(leaf, Array) for leaf in leaves):
             return None
         return structure, *map(jax.typeof, leaves), definitions.replaced, trace_context()
-
-    def _kind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Hashable:
-        """The key of a graph: the arguments' tree and types, the static values, and JAX's settings."""
-        bound, static = self.function.bind(args, kwargs)
-        leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
-        avals = map(self.function.aval, leaves, self.function.leaf_names(bound.arguments))
-        types = tuple((each.shape, each.dtype, each.weak_type) for each in avals)
-        return structure, tuple(bound.arguments), types, tuple(static.items()), definitions.replaced, trace_context()
 
 
 @overload

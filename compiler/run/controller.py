@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar, cast
 from jax import Array
 from jax.stages import Wrapped
 
-from ...dialects.ground.errors import Error
+from ...dialects.ground.errors import Error, first_line
 from ...dialects.ground.validation import checked, integer, refused
 from ..jax_private import InternalFloatingPointError, jax, jnp, signatures, trace_state_clean
 from .callbacks import Noted, noting, raised
@@ -144,9 +144,8 @@ def set_in_flight(most: int | None) -> None:
 
 
 def _failed(name: str, error: Exception) -> Error:
-    said = next(iter(str(error).splitlines()), type(error).__name__)
     return Error(
         f"a call of `{name}` has failed on its devices",
-        notes=[f"JAX says: {said}"],
+        notes=[f"JAX says: {first_line(error)}"],
         helps=["its results cannot be used", "await the results of a call to see its error there"],
     )

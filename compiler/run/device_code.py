@@ -7,7 +7,7 @@ from jax import Array
 from xdsl.ir import Block, Operation
 
 from ...dialects.array import mesh_of
-from ...dialects.ground.errors import Error
+from ...dialects.ground.errors import Error, first_line
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ...rewrites.program.shard_maps import own_axes
@@ -54,7 +54,7 @@ def _mapped(op: Operation, operands: Sequence[Array], foreign: Sequence[object])
             f"a `shard_map` of the program is on the mesh {own}, the plan is for the mesh {mesh}, and JAX cannot run it there",
             notes=[
                 "on a mesh without its axes it runs through `jax.vmap` on replicated arrays",
-                f"JAX says: {next(iter(str(error).splitlines()), type(error).__name__)}",
+                f"JAX says: {first_line(error)}",
             ],
             helps=[f"plan for a mesh that has its axes: pt.Mesh({own})", "or write it with ops that `jax.vmap` can map"],
         ) from error

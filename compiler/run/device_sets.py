@@ -53,24 +53,11 @@ def bound(sets: Sequence[Mesh], given: Mapping[str, Sequence[Device]] | None = N
         if roots.setdefault(root.devices, root).size != root.size:
             title = f"the program uses two device sets of one name: {roots[root.devices]} and {root}"
             raise Error(title, helps=[f'give one of them another name: pt.{root.on("")!r}.on("right")'])
-    if not isinstance(given, Mapping | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise refused("devices", "devices by the name of their set", given, 'write {"left": jax.devices()[:2]}')
-    found, chosen = dict[str, list[Device]](), dict(given or {})
-    known = {**{each.devices: each for each in sets}, **roots}
-    for name, those in chosen.items():
-        if name not in known:
-            title = f"`devices` takes devices by the name of their set, and the program has no set `{name}`"
-            have = ", ".join(filter(None, known)) or "one set, without a name"
-            raise Error(title, helps=did_you_mean(name, known, f"it has {have}"))
-        found[name] = distinct(those)
-        if len(found[name]) != known[name].size:
-            title = f"`{name}` has {counted(known[name].size, 'device')}, and is given {len(found[name])}"
-            raise Error(title, helps=["give as many as the set has"])
+    found = _checked(given or {}, {**{each.devices: each for each in sets}, **roots})
     free = [each for each in jax.devices() if not any(each in those for those in found.values())]
-    wanted = [root for name, root in roots.items() if name not in found and not _is_given(name, sets, found)]
-    if sum(root.size for root in wanted) > len(free):
-        needs = ", ".join(f"`{root.devices or root}` {root.size}" for root in wanted)
-        total = sum(root.size for root in wanted)
+    wanted = {_root(each)[0].devices: _root(each)[0] for each in sets if _placed(each, found) is None}
+    if (total := sum(root.size for root in wanted.values())) > len(free):
+        needs = ", ".join(f"`{root.devices or root}` {root.size}" for root in wanted.values())
         raise Error(
             f"the program's device sets need {total} devices, but {there_are(len(free))}",
             notes=[f"each set has devices of its own: {needs}"],
@@ -80,12 +67,34 @@ def bound(sets: Sequence[Mesh], given: Mapping[str, Sequence[Device]] | None = N
                 'or say which they have: compile(devices={"NAME": jax.devices()[:2], ...})',
             ],
         )
-    for root in wanted:
+    for root in wanted.values():
         found[root.devices], free = free[: root.size], free[root.size :]
-    for each in sets:
-        root, numbers = _root(each)
-        found.setdefault(each.devices, [found[root.devices][number] for number in numbers] if root.devices in found else [])
-    return {each.devices: found[each.devices] for each in sets}
+    return {each.devices: _placed(each, found) or [] for each in sets}
+
+
+def _checked(given: Mapping[str, Sequence[Device]], known: Mapping[str, Mesh]) -> dict[str, list[Device]]:
+    """Checks the devices that are given for sets."""
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refused("devices", "devices by the name of their set", given, 'write {"left": jax.devices()[:2]}')
+    found = dict[str, list[Device]]()
+    for name, those in given.items():
+        if name not in known:
+            title = f"`devices` takes devices by the name of their set, and the program has no set `{name}`"
+            have = ", ".join(filter(None, known)) or "one set, without a name"
+            raise Error(title, helps=did_you_mean(name, known, f"it has {have}"))
+        found[name] = distinct(those)
+        if len(found[name]) != known[name].size:
+            title = f"`{name}` has {counted(known[name].size, 'device')}, and is given {len(found[name])}"
+            raise Error(title, helps=["give as many as the set has"])
+    return found
+
+
+def _placed(mesh: Mesh, found: Mapping[str, Sequence[Device]]) -> list[Device] | None:
+    """The devices of a set, if they are found for it, or for what it is a part of."""
+    root, numbers = _root(mesh)
+    if mesh.devices in found:
+        return list(found[mesh.devices])
+    return [found[root.devices][number] for number in numbers] if root.devices in found else None
 
 
 def here(mesh: Mesh) -> list[Device]:
@@ -93,12 +102,9 @@ def here(mesh: Mesh) -> list[Device]:
 
     The next set has the next ones, and then again the first. Raises Error if there are too few for the set alone.
     """
-    if mesh.devices in _GIVEN.get():
-        return distinct(_GIVEN.get()[mesh.devices])
+    if (those := _placed(mesh, _GIVEN.get())) is not None:
+        return distinct(those)
     root, numbers = _root(mesh)
-    if root.devices in _GIVEN.get():
-        those = distinct(_GIVEN.get()[root.devices])
-        return [those[number] for number in numbers]
     every = jax.devices()
     if root.size > len(every):
         raise too_few(root, len(every))
@@ -122,11 +128,6 @@ def given(devices: Mapping[str, Sequence[Device]] | None) -> Generator[None]:
 _GIVEN: ContextVar[Mapping[str, Sequence[Device]]] = ContextVar("given", default=MappingProxyType({}))
 _HERE = dict[tuple[str, int], list[Device]]()
 """The devices of sets that are not parts of others, by name and size."""
-
-
-def _is_given(name: str, sets: Sequence[Mesh], found: Mapping[str, object]) -> bool:
-    """Whether the devices of all sets that are parts of a set are given, so that it needs none."""
-    return all(each.devices in found for each in sets if _root(each)[0].devices == name)
 
 
 def _root(mesh: Mesh) -> tuple[Mesh, Sequence[int]]:

@@ -26,11 +26,12 @@ from ...dialects.ground.errors import Error
 from ..inputs.lines import Origin, ScopePath, at_line, scope_path, source_line_of
 from ..inputs.names import accepting
 from ..jax_private import (
-    CALLS,
     GIVEN,
     MADE,
+    OPENED,
     NameStack,
     called_program,
+    closed,
     evaluated,
     gradient_mark,
     jax,
@@ -43,7 +44,6 @@ from ..jax_private import (
 )
 from ..ops.prng_keys import aval_text, is_key
 
-_CALLS = CALLS | {"jit", "remat2"}
 """The calls whose programs take the places of their ops."""
 SPLIT = "micro_batches"
 """The scope of what splits a batch into micro-batches, or puts it together."""
@@ -202,7 +202,7 @@ class MicroBatched:
             if not _is_same(eqn, there, operands):
                 return self.in_parts(made, there, operands)
         elif any(self.holds(inner, made.outer + made.stack) for inner in jaxprs_in_params(eqn.params)):
-            if eqn.primitive.name in _CALLS:
+            if eqn.primitive.name in OPENED:
                 return self.call(made, there, operands)
             if eqn.primitive.name == "scan":
                 return self.scan(made, there, operands)
@@ -245,7 +245,7 @@ class MicroBatched:
             with made.here:
                 behind = lax.optimization_barrier([each.array for each in operands])
             operands = [each.on(array) for each, array in zip(operands, behind, strict=True)]
-        return self.run(_closed(called_program(eqn)), _closed(called_program(there)), operands, made.outer, made.stack)
+        return self.run(closed(called_program(eqn)), closed(called_program(there)), operands, made.outer, made.stack)
 
     def scan(self, made: Site, there: JaxprEqn, operands: Sequence[Value]) -> list[Value]:
         """The results of a `scan`. Its carry is that of the whole program; what it stacks may be in parts."""
@@ -474,10 +474,6 @@ def _literals(eqn: JaxprEqn) -> list[bool]:
 
 def _aval(var: Var | Literal) -> ShapedArray:
     return cast(ShapedArray, var.aval)
-
-
-def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
-    return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
 
 
 def _turned(form: Value, rows: Array) -> Array:

@@ -213,6 +213,11 @@ def nearest(name: str, names: Iterable[str], n: int = 3) -> list[str]:
     return difflib.get_close_matches(name, list(dict.fromkeys(names)), n=n, cutoff=0.5)
 
 
+def first_line(error: Exception) -> str:
+    """The first line of what a library says of an error, or the error's name."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
 def did_you_mean(name: str, names: Iterable[str], *otherwise: str, most: int = 1) -> list[str]:
     """The help for an unknown name: "did you mean `data`?", or `otherwise` if no name is similar."""
     near = nearest(name, names, most)

@@ -40,8 +40,7 @@ class BasePlace(Range):
     @property
     def on_devices(self) -> str:
         """The name of the axis of JAX's mesh, whose devices are one set: `data` for `data@left`."""
-        name, _, devices = str(self).partition("@")
-        return name + devices[devices.find(".") :] if "." in devices else name
+        return str(self)
 
     def __lt__(self, other: Place) -> bool:
         return str(self) < str(other)
@@ -126,6 +125,10 @@ class Axis(BasePlace):
         """The axis itself. (The `axis` of a sub-axis is the axis that it is a part of.)"""
         return self
 
+    @property
+    def on_devices(self) -> str:
+        return self.name
+
     def __str__(self) -> str:
         return f"{self.name}@{self.devices.name}" if self.devices.name else self.name
 
@@ -159,6 +162,10 @@ class SubAxis(BasePlace):
     def name(self) -> str:
         """The name of the axis that the sub-axis is a part of."""
         return self.axis.name
+
+    @property
+    def on_devices(self) -> str:
+        return f"{self.name}.{self.index}:{self.size}"
 
     def __str__(self) -> str:
         return f"{self.axis}.{self.index}:{self.size}"

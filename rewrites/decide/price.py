@@ -98,8 +98,9 @@ def way_of(placements: Placements, value: ValueId, source: Layout, target: Layou
 @lru_cache(maxsize=1 << 14)
 def _over_links(on: Mesh, plain: Path, source: Layout, target: Layout, itemsize: int) -> Path:
     apart = folded_apart(source, target, itemsize, _slow_place(on))
-    pays = apart is not None and Price.of(on, [(apart, 1)]).pays(Price.of(on, [(plain, 1)]), departs=False)
-    return apart if apart is not None and pays else plain
+    if apart is None or not Price.of(on, [(apart, 1)]).pays(Price.of(on, [(plain, 1)]), departs=False):
+        return plain
+    return apart
 
 
 @cache
