@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ExpertParallel as ExpertParallel,
         Megatron as Megatron,
         Microbatch as Microbatch,
+        On as On,
         Replicate as Replicate,
         Resolve as Resolve,
         SequenceParallel as SequenceParallel,

@@ -12,11 +12,11 @@ communicates. (A body may have permutes of `spmd`: those of a merge, which chang
     } : f32[data*64, 8]
 """
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, cast
 
 from xdsl import irdl
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
@@ -34,6 +34,8 @@ from .ranges.factor import Factor, joined, windowed
 from .types import ArrayType, AxesAttr
 
 MESH = "array.mesh"
+ON = "array.on"
+"""The part of the mesh on which an op runs, or the parts on which the arguments of a function are."""
 
 
 def enclosing_ops(op: Operation) -> Iterator[Operation]:
@@ -64,6 +66,22 @@ def keep_mesh(source: ModuleOp, made: ModuleOp) -> None:
     """Copies the mesh attribute of `source`, if it has one, to a module that was made from it."""
     if (mesh := source.attributes.get(MESH)) is not None:
         made.attributes[MESH] = mesh
+
+
+def put_on(devices: Mesh | Sequence[Mesh] | None, ops: Iterable[Operation]) -> None:
+    """Writes on which part of the mesh ops run, or on which parts the arguments of functions are, as `on_part` reads it."""
+    if devices:
+        for op in ops:
+            op.attributes[ON] = (
+                StringAttr(str(devices)) if isinstance(devices, Mesh) else ArrayAttr(StringAttr(str(each)) for each in devices)
+            )
+
+
+def on_part(op: Operation) -> list[Mesh]:
+    """The part of the mesh on which an op runs, or of each argument of a function; none if no op says so."""
+    said = op.attributes.get(ON)
+    every = said if isinstance(said, ArrayAttr) else [] if said is None else [said]
+    return [Mesh.parse(cast(StringAttr, each).data) for each in every]
 
 
 def check_axes(op: Operation, axes: AxesAttr) -> None:

@@ -43,7 +43,7 @@ from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
-from ..plan import annotation_outcomes, claims, layouts as queries, lowering, rewriting
+from ..plan import annotation_outcomes, claims, layouts as queries, lowering, on_parts, rewriting
 from ..plan.annotation_outcomes import Annotation
 from ..plan.named_laws import takes_no_more
 from ..plan.seeds import Seed
@@ -142,6 +142,21 @@ class Plan(State, Generic[R]):
         each_trip("params"):   1 all_gather of w, whole during 8 trips   -->   8 all_gathers, each freed in its trip
         """
         return claims.each_trip(self, values)
+
+    @checked
+    def on(self, values: Patterns, **coordinates: int) -> Self:
+        """Run these values, and what is in these scopes, on the devices at coordinates of an axis: a device set of its own.
+
+        Other ops run where their operands are; if these are on several sets, where the fewest bytes have to cross. An argument
+        lies where it is read. `plan.transfers()` lists what crosses. Such a plan is lowered to a graph of kernels on the sets,
+        `plan.lower()`; SPMD text, and `compile`, are of one set.
+
+        Raises Error for values that are on another set by an earlier tactic, for an axis on which dims are placed, and for a
+        plan with loops.
+
+            on("block0", stage=0).on("block1", stage=1):   %h of block0   -->   flow.transfer %h to the devices of stage 1
+        """
+        return on_parts.on(self, values, coordinates)
 
     @checked
     def name(self, values: Patterns, dim: int, label: str) -> Self:

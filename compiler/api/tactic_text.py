@@ -18,7 +18,7 @@ from ..inputs.tactic_calls import Call, no_argument, taken_by, with_names
 from .plan import Plan
 from .tactics import Composable, Tactic, at
 
-ACTIONS = ("tile", "replicate", "widen", "each_trip", "name", "propagate", "rewrite")
+ACTIONS = ("tile", "replicate", "widen", "each_trip", "on", "name", "propagate", "rewrite")
 """The methods of a plan that a trace may call."""
 
 PlanStep = Callable[[Plan], Plan]

@@ -12,7 +12,7 @@ The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz tex
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -170,6 +170,7 @@ def lower(plan: State, granularity: str) -> Graph:
 def _lowering(constructor: Start) -> Callable[[State], Graph]:
     def lowering(plan: State) -> Graph:
         with without_collector():
-            return Graph(lowered(plan, constructor), plan.source.traced)
+            made = Graph(lowered(plan, constructor), plan.source.traced)
+            return replace(made, own=dict.fromkeys(made.kernels, plan.source.traced.foreign)) if made.is_joined else made
 
     return lowering

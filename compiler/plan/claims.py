@@ -34,6 +34,7 @@ from .refusals import (
     already_claimed,
     claims_elsewhere,
     kept_whole,
+    no_place,
     not_in_turn,
     not_widened,
     too_wide,
@@ -224,7 +225,9 @@ def having(plan: Some, axes: Iterable[str]) -> Some:
 
     What was placed on `data` is then placed on both, and propagates further on each where it could not on `data`.
     """
-    mesh = plan.mesh
+    mesh, axes = plan.mesh, [*axes]
+    if problem := no_place(plan, axes):
+        raise problem
     for axis in axes:
         mesh = mesh.having(checked_axis(axis))
     if mesh is plan.mesh:

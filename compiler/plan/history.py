@@ -73,4 +73,5 @@ def _same(left: State, right: State) -> bool:
 
 def _placed(plan: State) -> object:
     axes = {axis: (table.nodes, table.values) for axis, table in plan.table.axes.items()}
-    return plan.mesh, axes, plan.table.widened, plan.table.each_trip
+    sets = plan.table.sets
+    return plan.mesh, axes, plan.table.widened, plan.table.each_trip, sets and sets.claims

@@ -16,6 +16,7 @@ from ...rewrites.plan_text.claims import with_claims
 from ...rewrites.plan_text.decisions import with_decisions
 from ..define.verify_in_plan import try_block_sizes
 from ..gc_pause import without_collector
+from .refusals import several_sets
 from .state import State
 
 
@@ -39,7 +40,12 @@ def ir(plan: State, fused: bool = True) -> ModuleOp:
 
 
 def spmd(plan: State) -> ModuleOp:
-    """The device-local module: claims --> decisions --> kernels with explicit collectives."""
+    """The device-local module: claims --> decisions --> kernels with explicit collectives.
+
+    Raises Error for a plan on several device sets.
+    """
+    if problem := several_sets(plan, "SPMD text"):
+        raise problem
     return lowered(plan, Local)
 
 
@@ -47,8 +53,9 @@ def lowered(plan: State, constructor: Start) -> ModuleOp:
     """Writes a plan's decisions by a constructor."""
     with without_collector():
         module = materialise(decided(plan), constructor)
-        mesh = plan.decided.mesh
-        set_mesh(module, mesh if constructor in (Fusing, Plain) else mesh.in_space)
+        mesh, is_placed = plan.decided.mesh, constructor in (Fusing, Plain)
+        if plan.table.sets is None or is_placed:
+            set_mesh(module, mesh if is_placed else mesh.in_space)
         return module
 
 

@@ -92,7 +92,7 @@ def recompute(plan: State, at: Patterns) -> Recompute:
     if not backward:
         helps = ["plan a function that differentiates, such as a training step"]
         raise Error("`recompute` needs a backward pass, and this program has none", helps=helps)
-    scopes = {node.number: scope for node in program.nodes if (scope := _matched(scope_of(plan, node), at))}
+    scopes = {node.number: scope for node in program.nodes if (scope := matched_scope(scope_of(plan, node), at))}
     if scopes:
         return Recompute(backward, scopes, closed=True)
     check_names(plan, at)
@@ -152,7 +152,7 @@ def _scopes(plan: State) -> list[str]:
     return list(dict.fromkeys(each for scope in scopes if scope for each in beginnings(scope.split("/"))))
 
 
-def _matched(scope: str, at: Patterns) -> str | None:
+def matched_scope(scope: str, at: Patterns) -> str | None:
     """The outermost scope that a pattern matches, among a scope and those around it; None if there is none."""
     around = beginnings(scope.split("/")) if scope else []
     return next((each for each in around if any(pattern(glob, under=False).fullmatch(each) for glob in patterns_of(at))), None)

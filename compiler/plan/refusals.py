@@ -202,3 +202,26 @@ def too_wide(plan: State, table: Table) -> Error | None:
         notes=["each value that is widened makes the windows of the values before it wider"],
         helps=["widen fewer values: the others are exchanged", "or tile over fewer devices, which have larger blocks"],
     )
+
+
+def no_place(plan: State, axes: Sequence[str]) -> Error | None:
+    """The error for tactics that place dims on axes along which the plan has device sets; None if these do not."""
+    if plan.table.sets is None:
+        return None
+    taken = plan.table.sets.along
+    if (axis := next((each for each in axes if each.partition(".")[0] in taken), None)) is not None:
+        title = f"`{axis}` says on which devices ops run, and is no place for dims"
+        others = ", ".join(each for each in plan.mesh if each not in taken)
+        return Error(title, helps=[f"place dims on the other axes: {others}"])
+    if any(":" in axis and "." not in axis for axis in axes):
+        return Error("the plan is on several device sets, and a loop runs on one", helps=["leave out tactics that make loops"])
+    return None
+
+
+def several_sets(plan: State, what: str) -> Error | None:
+    """The error for what only a plan on one device set has; None if this one is."""
+    if plan.table.sets is None:
+        return None
+    names = " and ".join(str(each) for each in plan.table.sets.every)
+    helps = ["`plan.lower()` is a graph of kernels on the sets: print it, and run it by `plan.lower().compile()`"]
+    return Error(f"{what} is of one device set, and the plan is on several: {names}", helps=helps)

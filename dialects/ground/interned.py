@@ -4,7 +4,7 @@ Ranges, layouts and meshes are compared and hashed millions of times and made a 
 the same object, equality is `is`, a hash is an address, and every memo table over them is cheap.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 _T = TypeVar("_T", bound="Interned")
@@ -36,6 +36,21 @@ def _plain(field: object) -> object:
     if isinstance(field, tuple):
         return tuple(map(_plain, cast("tuple[object, ...]", field)))
     return str.__str__(field) if isinstance(field, str) else field
+
+
+def replaced(term: Any, by: Mapping[Any, Any]) -> Any:
+    """A term, or a tuple of terms, with other terms in place of some that are in it.
+
+    ```
+    replaced(f32[data*64, 8], {data: data@left})   -->   f32[data@left*64, 8]
+    ```
+    """
+    if isinstance(term, tuple):
+        parts = [replaced(part, by) for part in cast("tuple[object, ...]", term)]
+        return type(term)(*parts) if hasattr(term, "_fields") else tuple(parts)
+    if not isinstance(term, Interned):
+        return term
+    return by[term] if term in by else intern(type(term), *(replaced(getattr(term, each), by) for each in term.__match_args__))
 
 
 def intern(cls: type[_T], *fields: object) -> _T:

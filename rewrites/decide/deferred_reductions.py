@@ -288,7 +288,7 @@ class _Reach:
         if not node.results or node.results[0] in self.placements.pinned:
             return None
         positions = node.positions(self.pending)
-        if not positions or node.number in self.refused:
+        if not positions or node.number in self.refused or self.placements.table.is_apart(node):
             return None
         first = node.operands[min(positions)]
         pend = given or self.pending[first]

@@ -121,7 +121,7 @@ class FreeOps:
         if number == self.program.end or number in self.carried:
             return False
         node = self.program.nodes[number]
-        if node.is_border or len(node.results) != 1:
+        if node.is_border or len(node.results) != 1 or self.placements.table.is_apart(node):
             return False
         return node.is_free and is_linear(self.program, node, positions) and self.computes_little(node)
 

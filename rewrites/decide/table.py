@@ -18,6 +18,7 @@ from ...dialects.ranges.algebra import Axis, Loop, Place, Product, SubAxis
 from ...dialects.ranges.factor import Factor, fit, is_padded, joined, settled
 from ..program.program import Node, NodeId, Program, Signature, ValueId
 from ..redistribute.kinds.merge import pays
+from .device_sets import DeviceSets
 from .requirements import Placing, is_lawful
 
 WHOLE = -1
@@ -144,6 +145,8 @@ class Table:
     """Values that are computed in the windows in which their uses read them, instead of being exchanged."""
     each_trip: frozenset[ValueId] = frozenset()
     """Arguments that loops gather in every trip, and not once before the first one."""
+    sets: DeviceSets | None = None
+    """Where each op runs, if tactics put some on parts of the mesh."""
     may_split: bool = True
     """Whether decisions may split axes into sub-axes. A derivative follows the splits of its function, and makes none."""
     closed: dict[ValueId, frozenset[int]] = field(default_factory=dict[ValueId, frozenset[int]])
@@ -177,6 +180,10 @@ class Table:
     def has_loops(self) -> bool:
         """Whether anything is placed on a loop."""
         return any(isinstance(axis, Loop) for axis in self.axes)
+
+    def is_apart(self, node: Node) -> bool:
+        """Whether an op reads what is made on another device set."""
+        return self.sets is not None and self.sets.is_apart(node)
 
     def in_space(self) -> Table:
         """The placements on axes alone, without those on loops."""

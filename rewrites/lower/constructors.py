@@ -22,9 +22,10 @@ from typing import Protocol, cast
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp
+from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp, put_on
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.lax import RegionOp
+from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..redistribute.path_text import path_text
@@ -69,6 +70,7 @@ class Nest:
     slices: dict[Global, SSAValue] = field(default_factory=dict[Global, SSAValue])
     sliced: dict[SSAValue, Global] = field(default_factory=dict[SSAValue, Global])
     coordinates: dict[tuple[Place, ...], SSAValue] = field(default_factory=dict[tuple[Place, ...], SSAValue])
+    devices: Mesh | None = None
     leaves: dict[Built, None] = field(default_factory=dict["Built", None])
     """The values that are read outside the nest."""
 
@@ -78,6 +80,14 @@ class Constructor(Protocol):
 
     block: Block
     arguments: Globals
+
+    def on(self, devices: Mesh) -> None:
+        """What follows runs on this part of the mesh."""
+        ...
+
+    def given_on(self, sets: Sequence[Mesh]) -> None:
+        """Says on which part of the mesh each argument is."""
+        ...
 
     def open(self) -> None: ...
 
@@ -150,9 +160,11 @@ def returned(values: Sequence[SSAValue]) -> Operation:
     return func.ReturnOp(*values)
 
 
-def function(name: str, block: Block, results: Types) -> func.FuncOp:
-    """Makes the function with this body."""
-    return func.FuncOp(name, (list(block.arg_types), list(results)), Region(block))
+def function(name: str, block: Block, results: Types, given: Sequence[Mesh] = ()) -> func.FuncOp:
+    """Makes the function with this body. `given` are the parts of the mesh on which its arguments are, if they are on some."""
+    made = func.FuncOp(name, (list(block.arg_types), list(results)), Region(block))
+    put_on(given, [made])
+    return made
 
 
 def said(way: Path | None) -> str | None:
@@ -187,6 +199,19 @@ class Plain:
         self.block = Block(arg_types=types)
         self.arguments: Globals = self.block.args
         self.body: list[Operation] = []
+        self.devices: Mesh | None = None
+        self.given: Sequence[Mesh] = ()
+
+    def on(self, devices: Mesh) -> None:
+        self.devices = devices
+
+    def given_on(self, sets: Sequence[Mesh]) -> None:
+        self.given = sets
+
+    def write(self, *ops: Operation) -> None:
+        """Adds ops to the block."""
+        put_on(self.devices, ops)
+        self.block.add_ops(ops)
 
     def open(self) -> None:
         self.body = []
@@ -209,21 +234,21 @@ class Plain:
 
     def close(self, results: Sequence[tuple[SSAValue, ArrayType]], axes: Sequence[Place]) -> list[Global]:
         if not axes:
-            self.block.add_ops(self.body)
+            self.write(*self.body)
             return [local for local, _ in results]
         self.append(YieldOp([local for local, _ in results]))
         build = BuildOp(nested(axes), Region(Block(self.body)), [type for _, type in results])
-        self.block.add_op(build)
+        self.write(build)
         return list(build.results)
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
         op = RedistributeOp(_ssa(sources), targets, said(way))
-        self.block.add_op(op)
+        self.write(op)
         return op.results
 
     def barrier(self, values: Globals) -> Globals:
         op = BarrierOp(_ssa(values))
-        self.block.add_op(op)
+        self.write(op)
         return op.results
 
     def force(self, value: Global) -> SSAValue:
@@ -235,7 +260,7 @@ class Plain:
 
     def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
         op = make(_ssa(operands), types)
-        self.block.add_op(op)
+        self.write(op)
         return op.results
 
     def end_nest(self) -> None:
@@ -245,7 +270,7 @@ class Plain:
         self.block.add_op(end(_ssa(values)))
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        return [function(name, self.block, results)]
+        return [function(name, self.block, results, self.given)]
 
 
 class Nesting(ABC):
@@ -259,6 +284,18 @@ class Nesting(ABC):
         self.beta = self.rules.rewrite_root(("slice", "L", ("build", "L", "x")), {}) is not None
         both = ("both", ("build", "L", "x"), ("build", "M", "y"))
         self.fuses = self.beta and self.rules.rewrite_root(both, {}) is not None
+        self.devices: Mesh | None = None
+        """The part of the mesh on which the nest runs; None for all of it."""
+        self.given: Sequence[Mesh] = ()
+        """The part of the mesh on which each argument is."""
+
+    def on(self, devices: Mesh) -> None:
+        if devices is not self.devices:
+            self.end_nest()
+            self.devices = devices
+
+    def given_on(self, sets: Sequence[Mesh]) -> None:
+        self.given = sets
 
     @cached_property
     def eta(self) -> bool:
@@ -364,6 +401,7 @@ class Fusing(Nesting):
         return self.write(BarrierOp([self.force(value) for value in values]))
 
     def write(self, op: Operation) -> Globals:
+        put_on(self.devices, [op])
         self.written.append(op)
         return op.results
 
@@ -386,6 +424,7 @@ class Fusing(Nesting):
     def end_nest(self) -> None:
         # A nest without ops may still build a value: a replicated one from outside, with another type.
         if self.nest.ops or self.nest.axes:
+            self.nest.devices = self.devices
             self.written.append(self.nest)
         self.nest = Nest()
 
@@ -410,12 +449,14 @@ class Fusing(Nesting):
         if not nest.axes:
             results = [read.get(value, value) for value in leaves.operands]
             leaves.erase()
+            put_on(nest.devices, nest.ops)
             self.block.add_ops(nest.ops)
             return results
         types = [leaf.type for leaf in nest.leaves]
         build = BuildOp(nested(nest.axes), Region(Block([*nest.ops, leaves])), types)
+        put_on(nest.devices, [build])
         self.block.add_op(build)
         return build.results
 
     def ops(self, name: str, results: Types) -> list[Operation]:
-        return [function(name, self.block, results)]
+        return [function(name, self.block, results, self.given)]

@@ -24,6 +24,7 @@ from ...dialects.array import (
     SliceOp,
     YieldOp,
     keep_mesh,
+    on_part,
 )
 from ...dialects.lax import RegionOp, YieldOp as RegionYieldOp
 from ...dialects.ranges.algebra import Place
@@ -46,6 +47,7 @@ def replayed(module: ModuleOp, constructor: Start, replay: Callable[[Constructor
         cast("list[ArrayType]", list(types)) for types in (main.function_type.inputs, main.function_type.outputs)
     )
     into = constructor(inputs)
+    into.given_on(on_part(main))
     replay(into).block(main.body.block)
     made = finished_module(into, main, outputs)
     keep_mesh(module, made)
@@ -74,6 +76,8 @@ class Replay:
 
     def op(self, op: Operation) -> None:
         into, ins = self.into, [self.made[value] for value in op.operands]
+        for devices in on_part(op):
+            into.on(devices)
         match op:
             case BuildOp():
                 self.open()

@@ -73,19 +73,27 @@ class Writer(Walk[Global]):
             [self.type_at(value, boundary(self.placements, value)) for value in values]
             for values in (program.arguments, program.returned)
         )
-        self.into = constructor(inputs)
+        self.into = self.outermost = constructor(inputs)
+        self.sets = self.placements.table.sets
 
     def module(self) -> ModuleOp:
         program, into = self.program, self.into
         for value, arg in zip(program.arguments, into.arguments, strict=True):
             self.define(value, arg)
+        if self.sets is not None:
+            into.given_on([self.sets.arguments[value] for value in program.arguments])
         self.body(0)
         into.finish_into(returned, self.ends())
         return finished_module(into, program.main, self.outputs)
 
     def ends(self) -> list[Global]:
-        """What the program returns, in the types of the boundary."""
-        return [self.into.force(self.cut(made, type)) for made, type in zip(self.returned(), self.outputs, strict=True)]
+        """What the program returns, in the types of the boundary, each where it is made."""
+        found, program = list[Global](), self.program
+        for at, (value, type) in enumerate(zip(program.returned, self.outputs, strict=True)):
+            if self.sets is not None:
+                self.into.on(self.sets.of(value))
+            found.append(self.into.force(self.cut(self.read(value, program.end, at), type)))
+        return found
 
     def type_at(self, value: ValueId, layout: Layout, pending: Unreduced = ()) -> ArrayType:
         whole = self.program.types[value]
@@ -95,9 +103,15 @@ class Writer(Walk[Global]):
             found = self.types[key] = ArrayType.of(whole.dtype, layout.with_pending(pending))
         return found
 
+    def on_set_of(self, entry: Node | Control) -> None:
+        """Goes to the device set on which an op runs. What is in a region runs where the region does."""
+        if self.sets is not None and self.into is self.outermost:
+            self.into.on(self.sets.around(entry))
+
     def op(self, nodes: Sequence[Node]) -> None:
         """One op: its operands sliced, its local form emitted, its results built."""
         node, into = nodes[0], self.into
+        self.on_set_of(node)
         alone = len(nodes) == 1
         wanted, results, types, axes = self.op_types(node) if alone else _all(map(self.op_types, nodes))
         read = self.reads(node) if alone else [made for each in nodes for made in self.reads(each)]
@@ -175,6 +189,7 @@ class Writer(Walk[Global]):
     def control(self, control: Control) -> None:
         """Writes an op with regions: its operands in the layouts of its borders, and each region inside."""
         into = self.into
+        self.on_set_of(control)
         operands = [into.force(each) for each in [self.sliced(node, 0) for node in control.enters]]
         regions = [self.inner(control, position) for position in range(len(control.regions))]
         results = into.outer(with_regions(control.op, regions), operands, [self.built(made, 0) for made, _ in control.leaves])

@@ -8,7 +8,7 @@ loop reads, has none, so nothing is cut between the two loops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, cast
 
@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects import spmd
 from ...dialects.lax import ConstantOp
+from ...dialects.mesh import Mesh
 from ...dialects.op_text import ArrayOp
 from ...dialects.types import ArrayType
 from ..emit import again
@@ -45,11 +46,15 @@ CUTS = ChangeOp, spmd.BarrierOp
 
 
 class Change(NamedTuple):
-    """The types of values before and after a redistribution, and the path of one that takes another than the cheapest."""
+    """The types of values before and after a redistribution, and the path of one that takes another than the cheapest.
+
+    A transfer goes to another device set.
+    """
 
     before: Types
     after: Types
     way: Path | None = None
+    is_transfer: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -67,6 +72,8 @@ class Run:
     readers: list[Operation] = field(default_factory=list[Operation])
     """The ops that read operands or constants."""
     outs: dict[Typed, None] = field(default_factory=dict[Typed, None])
+    on: Mesh | None = None
+    """The device set on which it runs."""
 
     @property
     def is_needed(self) -> bool:
@@ -92,7 +99,10 @@ class Run:
 
 
 class Runs:
-    """A block, cut. Its `nodes` are runs and, between each two of them, a change or a barrier."""
+    """A block, cut. Its `nodes` are runs and what cuts: changes, and perhaps barriers. There is a run before each.
+
+    Ops of several device sets are collected to a run on each. It ends where another set needs what it makes.
+    """
 
     def __init__(
         self,
@@ -100,30 +110,60 @@ class Runs:
         types: dict[SSAValue, ArrayType],
         changes: Sequence[Change],
         ends: Sequence[Typed],
+        cutting: tuple[type[Operation], ...],
+        sets: Mapping[Operation, Mesh | None],
+        where: Mapping[SSAValue, Mesh | None],
         *,
         has_loops: bool,
     ) -> None:
-        self.types, self.changes = types, changes
+        self.types, self.changes, self.cutting, self.sets, self.where = types, changes, cutting, sets, where
         self.written = dict[SSAValue, SSAValue]()
         """What changes that do not cut make -> the same, written as what a device does."""
         cuts = self.cuts(block) if has_loops else None
         if cuts is not None:
             for op in [op for op in block.walk() if isinstance(op, ChangeOp) and op not in cuts]:
                 self.expand(op)
-        self.nodes: list[Run | Operation] = [run := Run()]
-        self.maker = dict[SSAValue, int]()
+        self.nodes = list[Run | Operation]()
+        self.maker = dict[SSAValue, Run | Operation]()
         """Values -> the node that makes each; block arguments are left out."""
+        self.open = dict[Mesh | None, Run]()
+        self.place = dict[Run | Operation, int]()
+        """Where each node is among all."""
         for op in block.ops:
-            if type(op) in CUTS and (cuts is None or op in cuts):
-                self.nodes += [op, run := Run()]
-                made = len(self.nodes) - 2
+            if type(op) in cutting and (cuts is None or op in cuts):
+                self.close(self.source(op))
+                node = op
+                self.add(op)
             else:
-                run.ops.append(op)
-                made = len(self.nodes) - 1
+                node = self.run_on(sets.get(op))
+                node.ops.append(op)
             for value in op.results:
-                self.maker[value] = made
+                self.maker[value] = node
         self.ends = [(self.written.get(value, value), type) for value, type in ends]
+        for on in dict.fromkeys([*self.open, *(where.get(value) for value, _ in self.ends)]) or [None]:
+            self.close(on)
         self.link()
+
+    def run_on(self, on: Mesh | None) -> Run:
+        """The run on a device set that has not ended yet."""
+        if on not in self.open:
+            self.open[on] = Run(on=on)
+        return self.open[on]
+
+    def close(self, on: Mesh | None) -> None:
+        """Ends a run. Nothing that it reads comes later, and what reads it does."""
+        self.add(self.run_on(on))
+        del self.open[on]
+
+    def add(self, node: Run | Operation) -> None:
+        self.place[node] = len(self.nodes)
+        self.nodes.append(node)
+
+    def source(self, op: Operation) -> Mesh | None:
+        """The device set of what a change or a barrier reads."""
+        if isinstance(op, ChangeOp) and self.changes[op.number.data].is_transfer:
+            return self.where[op.operands[0]]
+        return self.sets.get(op)
 
     # --- where to cut ------------------------------------------------------------------------------------------------
 
@@ -131,7 +171,7 @@ class Runs:
         """The changes and barriers outside of trips that no value without a type crosses."""
         numbers, reach, cuts = {op: number for number, op in enumerate(block.ops)}, -1, set[Operation]()
         for op, number in numbers.items():
-            if type(op) in CUTS and reach <= number and self.types.keys() >= {*op.operands, *op.results}:
+            if type(op) in self.cutting and reach <= number and self.types.keys() >= {*op.operands, *op.results}:
                 cuts.add(op)
             for value in op.results if type(op) is not ConstantOp else ():
                 if value not in self.types:
@@ -156,39 +196,43 @@ class Runs:
 
     def link(self) -> None:
         """Gives runs their operands and results."""
-        for at, node in enumerate(self.nodes):
+        for node in self.nodes:
             if isinstance(node, Run):
                 for op in node.ops:
-                    if True in [self.read(value, node, at) for value in op.operands]:
+                    if True in [self.read(value, node) for value in op.operands]:
                         node.readers.append(op)
             else:
                 for each in self.reads(node):
-                    self.want(each, at)
+                    self.want(each, self.place[node])
         for each in self.ends:
             self.want(each, len(self.nodes))
 
-    def read(self, value: SSAValue, run: Run, at: int) -> bool:
+    def read(self, value: SSAValue, run: Run) -> bool:
         """Records that a run reads a value. Returns whether another value stands for it in the kernel."""
-        is_own = self.maker.get(value) == at
+        is_own = self.maker.get(value) is run
         if type(value.owner) is ConstantOp and (is_own or self.types.get(value, value.type) is value.type):
             run.constants[value] = is_own
             return True
         if not is_own and value not in run.ins:
             run.ins[value] = None
-            self.want((value, self.types[value]), at)
+            self.want((value, self.types[value]), self.place[run])
         return not is_own
 
     def want(self, each: Typed, at: int) -> None:
         """A value is to be there before a node. One of another type than it was made with is a result of the run before it."""
         value, type = each
-        made = self.maker.get(value)
-        if made is None or not isinstance(self.nodes[made], Run):
+        run = self.maker.get(value)
+        if not isinstance(run, Run):
             if self.types[value] is type:
                 return
-            made = at - 1
-        run = cast(Run, self.nodes[made])
+            run = self.last_run(self.where.get(value), at)
         run.outs[each] = None
-        self.read(value, run, made)
+        self.read(value, run)
+
+    def last_run(self, on: Mesh | None, at: int) -> Run:
+        """The last run on a device set before a node."""
+        runs = (node for node in reversed(self.nodes[:at]) if isinstance(node, Run))
+        return next(node for node in runs if node.on is on)
 
     def outs(self, run: Run) -> list[Typed]:
         """The results of a run: its own operands, then the others in the order in which they are computed."""

@@ -10,6 +10,7 @@ kernels share one function. What happens in the trips of a loop stays in the ker
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import cast
 
@@ -17,22 +18,27 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import flow
+from ...dialects import flow, spmd
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
+from ...dialects.lax import ConstantOp, LaxOp, RegionOp, WholeOp
+from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
+from ..emit import again
 from ..redistribute.around_loops import has_loops as are_in_time
 from ..redistribute.kinds.folds import still_pending
 from ..redistribute.kinds.local import EachTrip
 from ..redistribute.search import path
 from ..redistribute.steps import Path
-from .constructors import End, Global, Globals, Types, function, on_device, returned, said, type_of
+from .constructors import End, Global, Globals, Make, Types, function, on_device, returned, said, type_of
 from .fuse import AsWritten, replayed
 from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import stepped, way_of
 from .materialise import Start
-from .runs import Change, ChangeOp, Run, Runs, Typed
+from .on_sets import on_set, run_on
+from .runs import CUTS, Change, ChangeOp, Run, Runs, Typed
 from .to_spmd import Local, in_space
 from .transposed_products import swap_products
 
@@ -60,82 +66,36 @@ def cut_at(granularity: str, *helps: str) -> Start:
 
 
 class _Graph(Local):
-    """Writes a graph, from the device-local program."""
+    """Writes a graph, from the device-local program, which it cuts where its `cuts` are."""
 
-    def __init__(self, types: Types) -> None:
-        super().__init__(types)
-        self.graph = Block(arg_types=types)
-        self.results = list[Typed]()
-        self.in_graph = dict[Typed, SSAValue](zip(map(_typed, self.arguments), self.graph.args, strict=True))
-        """Values -> those of the graph."""
-
-    def finish_into(self, end: End, values: Globals) -> None:
-        self.end_nest()
-        self.results = list(map(_typed, values))
-
-    def called(self, kernel: func.FuncOp, ins: Sequence[Typed], outs: Sequence[Typed]) -> None:
-        """Adds a call of a kernel to the graph."""
-        op = flow.KernelOp(kernel.sym_name.data, [self.in_graph[each] for each in ins], [type for _, type in outs])
-        self.graph.add_op(op)
-        self.in_graph.update(zip(outs, op.results, strict=True))
-
-    def graph_op(self, name: str, results: Types) -> Operation:
-        self.graph.add_op(flow.ReturnOp([self.in_graph[each] for each in self.results]))
-        return flow.GraphOp(name, Region(self.graph), results)
-
-
-def _typed(value: Global) -> Typed:
-    return on_device(value), type_of(value)
-
-
-def kernel_function(name: str, block: Block) -> func.FuncOp:
-    """Makes the function with this body, which already ends in a `func.return`."""
-    end = cast(Operation, block.last_op)
-    return function(name, block, [cast(ArrayType, type) for type in end.operand_types])
-
-
-class WholeGraph(_Graph):
-    """Writes one kernel, whose body is that of the device-local module."""
-
-    def ops(self, name: str, results: Types) -> list[Operation]:
-        ins, kernels = [*self.in_graph], list[Operation]()
-        outs = [*dict.fromkeys(each for each in self.results if each not in self.in_graph)]
-        if outs or self.block.first_op is not None:
-            self.block.add_op(returned([local for local, _ in outs]))
-            swap_products(self.block)
-            join_transforms(self.block)
-            kernel = kernel_function(f"{name}_0", run_in_time(self.block, self.crossings)[0])
-            kernels.append(kernel)
-            self.called(kernel, ins, outs)
-        return [self.graph_op(name, results), *kernels]
-
-
-class Kernels(_Graph):
-    """Writes a node for each redistribution and barrier, and one for what devices compute between them."""
+    cuts: tuple[type[Operation], ...] = (ChangeOp,)
 
     def __init__(self, types: Types) -> None:
         self.types = dict[SSAValue, ArrayType]()
         """Each device's part of a value -> the type of the value."""
+        self.where = dict[SSAValue, Mesh | None]()
+        """The device set of each value, and of each op."""
+        self.sets = dict[Operation, Mesh | None]()
+        self.copies = dict[tuple[SSAValue, ArrayType, Mesh], Global]()
+        self.free = dict[SSAValue, bool]()
+        self.again = dict[tuple[SSAValue, Mesh | None], SSAValue]()
         self.changes = list[Change]()
         super().__init__(types)
+        self.graph, self.results = Block(), list[Typed]()
+        self.in_graph = dict[Typed, SSAValue]()
+        """Values -> those of the graph."""
+
+    # --- the device-local program ----------------------------------------------------------------------------------
 
     def known(self, values: Sequence[SSAValue], types: Types) -> list[Global]:
         self.types.update(zip(values, types, strict=True))
+        self.where.update(dict.fromkeys(values, self.devices))
         return super().known(values, types)
 
     def build(self, local: SSAValue, type: ArrayType) -> Global:
         self.types.setdefault(local, type)
+        self.where.setdefault(local, self.devices)
         return super().build(local, type)
-
-    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
-        self.end_nest_of(sources)
-        before = list(map(type_of, sources))
-        ways = [way or path(x.layout, y.layout, itemsize(x.dtype)) for x, y in zip(before, targets, strict=True)]
-        if not any(step.is_in_time or step.loops or isinstance(step, EachTrip) for each in ways for step in each.steps):
-            return self.change(Change(before, targets, way), list(map(on_device, sources)))
-        if len(sources) > 1 or any(each.scans or each.is_gathered for each in before[0].layout.pending):
-            return super().redistribute(sources, targets, way)
-        return [self.around_loops(sources[0], targets[0], ways[0])]
 
     def change(self, change: Change, locals: Sequence[SSAValue]) -> list[Global]:
         op = ChangeOp(locals, [each.local for each in change.after], {"number": IntAttr(len(self.changes))})
@@ -143,26 +103,115 @@ class Kernels(_Graph):
         self.block.add_op(op)
         return self.known(op.results, change.after)
 
-    def around_loops(self, source: Global, target: ArrayType, way: Path) -> Global:
-        """Writes steps over loops in the kernel, and those between them as a redistribution, unless they are in trips."""
-        ends, local = _ends(type_of(source), way), on_device(source)
-        outside = [at for at, end in enumerate(ends) if not are_in_time(end.layout)]
-        in_trips = any(step.loops or isinstance(step, EachTrip) for step in way.steps)
-        is_between = not in_trips and bool(outside) and outside == [*range(outside[0], outside[-1] + 1)]
-        first, last = (outside[0], outside[-1]) if is_between else (0, 0)
-        local = stepped(way.steps[:first], local, self.block)
-        if first < last:
-            before, after, middle = ends[first], ends[last], Path.of(*way.steps[first:last])
-            cheapest = path(before.layout, after.layout, itemsize(target.dtype))
-            self.known([local], [before])
-            (value,) = self.change(Change([before], [after], None if middle == cheapest else middle), [local])
-            local = on_device(value)
-        return self.known([stepped(way.steps[last:], local, self.block)], [target])[0]
+    def finish_into(self, end: End, values: Globals) -> None:
+        self.end_nest()
+        self.mark()
+        self.results = list(map(_typed, values))
+
+    # --- on device sets --------------------------------------------------------------------------------------------
+
+    def on(self, devices: Mesh | None) -> None:
+        if devices is not self.devices:
+            self.end_nest()
+            self.mark()
+            self.devices = devices
+
+    def given_on(self, sets: Sequence[Mesh]) -> None:
+        super().given_on(sets)
+        self.where.update(zip(self.block.args, sets, strict=False))
+
+    def mark(self) -> None:
+        """Notes where the ops run that were written since it was last called."""
+        op = self.block.last_op
+        while op is not None and op not in self.sets:
+            self.sets[op] = self.devices
+            op = op.prev_op
+
+    def slice(self, source: Global, target: ArrayType) -> SSAValue:
+        return super().slice(self.here(source, target), target)
+
+    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
+        at = [self.where[on_device(source)] for source in sources if type_of(source).layout.pending]
+        if all(each is self.devices for each in at):
+            return self.changed_here(list(map(self.here, sources)), targets, way)
+        if len(sources) > 1:
+            return [self.redistribute([source], [target])[0] for source, target in zip(sources, targets, strict=True)]
+        # A sum is resolved where it is made.
+        return self.on_other(at[0], sources, targets, way)
+
+    def on_other(self, devices: Mesh | None, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
+        """Redistributes values on another device set, where they are."""
+        here = self.devices
+        self.on(devices)
+        made = self.redistribute(sources, targets, way)
+        self.on(here)
+        return made
+
+    @abstractmethod
+    def changed_here(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
+        """Redistributes values of the set on which the program is now."""
+
+    def changed_inside(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
+        """Writes a redistribution as what a device does."""
+        return super().redistribute(sources, targets, way)
+
+    def barrier(self, values: Globals) -> Globals:
+        return super().barrier(list(map(self.here, values)))
+
+    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
+        return super().outer(make, list(map(self.here, operands)), types)
+
+    def here(self, source: Global, target: ArrayType | None = None) -> Global:
+        """The value on the set on which the program is now: itself, or a copy, at best of the part that is wanted."""
+        local, type = on_device(source), type_of(source)
+        at, here = self.where.get(local, self.devices), self.devices
+        if at is here or here is None or isinstance(local.owner, ConstantOp):
+            return source
+        sent = type.layout.natural.with_pending(())
+        is_part = target is not None and sent is type.layout and target.layout.natural is target.layout
+        wanted = target if is_part and target is not None and sent.covers(target.layout) else type
+        key = local, wanted, here
+        if key not in self.copies:
+            is_free = self.is_free(local)
+            (self.copies[key],) = (
+                self.known([self.made_here(local)], [type]) if is_free else [self.copied(source, sent, wanted, at)]
+            )
+        return self.copies[key]
+
+    def copied(self, source: Global, sent: Layout, wanted: ArrayType, at: Mesh | None) -> Global:
+        """A copy of a value. What crosses has blocks of consecutive elements."""
+        if sent is not type_of(source).layout:
+            (source,) = self.on_other(at, [source], [ArrayType.of(wanted.dtype, sent)])
+        arrives = wanted if sent.covers(wanted.layout) and wanted.layout.natural is wanted.layout else type_of(source)
+        (made,) = self.change(Change([type_of(source)], [arrives], is_transfer=True), [on_device(source)])
+        return made if arrives is wanted else self.redistribute([made], [wanted])[0]
+
+    def is_free(self, local: SSAValue) -> bool:
+        """Whether a value depends on nothing that is given or sent, so that another set can make it too."""
+        if local not in self.free:
+            op = local.owner
+            makes = isinstance(op, LaxOp | spmd.CoordinateOp) and not isinstance(op, RegionOp | WholeOp)
+            self.free[local] = makes and all(map(self.is_free, cast(Operation, op).operands))
+        return self.free[local]
+
+    def made_here(self, local: SSAValue) -> SSAValue:
+        """The same value, computed on the set on which the program is now."""
+        op = cast(Operation, local.owner)
+        if isinstance(op, ConstantOp):
+            return local
+        if (local, self.devices) not in self.again:
+            made = again(op, list(map(self.made_here, op.operands)), op.result_types)
+            self.block.add_op(made)
+            self.again.update(((old, self.devices), new) for old, new in zip(op.results, made.results, strict=True))
+        return self.again[local, self.devices]
+
+    # --- the graph -------------------------------------------------------------------------------------------------
 
     def ops(self, name: str, results: Types) -> list[Operation]:
+        self.begin()
         has_loops = are_in_time(*(type.layout for type in {*self.types.values()}))
         block = self.in_time() if has_loops else self.block
-        runs = Runs(block, self.types, self.changes, self.results, has_loops=has_loops)
+        runs = Runs(block, self.types, self.changes, self.results, self.cuts, self.sets, self.where, has_loops=has_loops)
         self.results = runs.ends
         outs = {node: runs.outs(node) for node in runs.nodes if isinstance(node, Run) and node.is_needed}
         # Kernels are changed once none reads values of others any more, and what changes read is known.
@@ -172,8 +221,8 @@ class Kernels(_Graph):
             if isinstance(node, Operation):
                 self.changed(node, reads[node], runs.makes(node))
             elif node in bodies:
-                self.called(kernels.of(bodies[node]), reads[node], outs[node])
-        return [self.graph_op(name, results), *kernels.every]
+                self.called(kernels.of(bodies[node], node.on), reads[node], outs[node])
+        return [self.graph_op(name), *kernels.every]
 
     def in_time(self) -> Block:
         """The block with its loops. What is in trips is no kernel of its own later, so its products are swapped here."""
@@ -191,16 +240,103 @@ class Kernels(_Graph):
         self.types = {value: type for value, type in moved if type.local is value.type}
         return block
 
+    def begin(self) -> None:
+        """Gives the graph its arguments."""
+        given = list(map(_typed, self.arguments))
+        self.graph = Block(arg_types=list(map(self.placed, given)))
+        self.in_graph = dict[Typed, SSAValue](zip(given, self.graph.args, strict=True))
+
+    def placed(self, each: Typed) -> ArrayType:
+        """The type of a value, on its device set if there are several."""
+        value, type = each
+        return on_set(type, self.where.get(value))
+
+    def called(self, kernel: func.FuncOp, ins: Sequence[Typed], outs: Sequence[Typed]) -> None:
+        """Adds a call of a kernel to the graph."""
+        op = flow.KernelOp(kernel.sym_name.data, [self.in_graph[each] for each in ins], list(map(self.placed, outs)))
+        self.graph.add_op(op)
+        self.in_graph.update(zip(outs, op.results, strict=True))
+
     def changed(self, op: Operation, reads: Sequence[Typed], makes: Sequence[Typed]) -> None:
-        """Adds a redistribution or a barrier to the graph."""
-        ins = [self.in_graph[each] for each in reads]
-        if isinstance(op, ChangeOp):
-            way = said(self.changes[op.number.data].way)
-            made = flow.RedistributeOp(ins, [type for _, type in makes], way)
-        else:
+        """Adds a redistribution, a transfer or a barrier to the graph."""
+        ins, types = [self.in_graph[each] for each in reads], list(map(self.placed, makes))
+        change = self.changes[op.number.data] if isinstance(op, ChangeOp) else None
+        if change is None:
             made = flow.BarrierOp(ins)
+        elif change.is_transfer:
+            made = flow.TransferOp(ins[0], types[0])
+        else:
+            made = flow.RedistributeOp(ins, types, said(change.way))
         self.graph.add_op(made)
         self.in_graph.update(zip(makes, made.results, strict=True))
+
+    def graph_op(self, name: str) -> Operation:
+        self.graph.add_op(flow.ReturnOp(ends := [self.in_graph[each] for each in self.results]))
+        return flow.GraphOp(name, Region(self.graph), [cast(ArrayType, end.type) for end in ends])
+
+
+def _typed(value: Global) -> Typed:
+    return on_device(value), type_of(value)
+
+
+def kernel_function(name: str, block: Block) -> func.FuncOp:
+    """Makes the function with this body, which already ends in a `func.return`."""
+    end = cast(Operation, block.last_op)
+    return function(name, block, [cast(ArrayType, type) for type in end.operand_types])
+
+
+class WholeGraph(_Graph):
+    """Writes one kernel, whose body is that of the device-local module; on several device sets, as few as each set can have."""
+
+    def changed_here(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
+        return self.changed_inside(sources, targets, way)
+
+    def ops(self, name: str, results: Types) -> list[Operation]:
+        if self.given:
+            return super().ops(name, results)
+        self.begin()
+        ins, kernels = [*self.in_graph], list[Operation]()
+        outs = [*dict.fromkeys(each for each in self.results if each not in self.in_graph)]
+        if outs or self.block.first_op is not None:
+            self.block.add_op(returned([local for local, _ in outs]))
+            swap_products(self.block)
+            join_transforms(self.block)
+            kernel = kernel_function(f"{name}_0", run_in_time(self.block, self.crossings)[0])
+            kernels.append(kernel)
+            self.called(kernel, ins, outs)
+        return [self.graph_op(name), *kernels]
+
+
+class Kernels(_Graph):
+    """Writes a node for each redistribution and barrier, and one for what devices compute between them."""
+
+    cuts = CUTS
+
+    def changed_here(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
+        self.end_nest_of(sources)
+        before = list(map(type_of, sources))
+        ways = [way or path(x.layout, y.layout, itemsize(x.dtype)) for x, y in zip(before, targets, strict=True)]
+        if not any(step.is_in_time or step.loops or isinstance(step, EachTrip) for each in ways for step in each.steps):
+            return self.change(Change(before, targets, way), list(map(on_device, sources)))
+        if len(sources) > 1 or any(each.scans or each.is_gathered for each in before[0].layout.pending):
+            return self.changed_inside(sources, targets, way)
+        return [self.around_loops(sources[0], targets[0], ways[0])]
+
+    def around_loops(self, source: Global, target: ArrayType, way: Path) -> Global:
+        """Writes steps over loops in the kernel, and those between them as a redistribution, unless they are in trips."""
+        ends, local = _ends(type_of(source), way), on_device(source)
+        outside = [at for at, end in enumerate(ends) if not are_in_time(end.layout)]
+        in_trips = any(step.loops or isinstance(step, EachTrip) for step in way.steps)
+        is_between = not in_trips and bool(outside) and outside == [*range(outside[0], outside[-1] + 1)]
+        first, last = (outside[0], outside[-1]) if is_between else (0, 0)
+        local = stepped(way.steps[:first], local, self.block)
+        if first < last:
+            before, after, middle = ends[first], ends[last], Path.of(*way.steps[first:last])
+            cheapest = path(before.layout, after.layout, itemsize(target.dtype))
+            self.known([local], [before])
+            (value,) = self.change(Change([before], [after], None if middle == cheapest else middle), [local])
+            local = on_device(value)
+        return self.known([stepped(way.steps[last:], local, self.block)], [target])[0]
 
 
 def _ends(type: ArrayType, way: Path) -> list[ArrayType]:
@@ -218,22 +354,25 @@ class _Kernels:
     def __init__(self, name: str) -> None:
         self.name = name
         self.every = list[func.FuncOp]()
-        self.first = dict[Attribute, func.FuncOp | None]()
-        """Type of a function -> the first kernel of this type; None once there are several."""
+        self.first = dict[tuple[Attribute, Mesh | None], func.FuncOp | None]()
+        """Type of a function and its device set -> the first kernel of both; None once there are several."""
         self.alike = dict[Hashable, func.FuncOp]()
         """The kernels that share their type with others, by their structure."""
 
-    def of(self, block: Block) -> func.FuncOp:
-        """Returns the function with this body, an existing one or a new one."""
+    def of(self, block: Block, on: Mesh | None) -> func.FuncOp:
+        """Returns the function with this body, on a device set: an existing one or a new one."""
         swap_products(block)
         join_transforms(block)
         made = kernel_function(f"{self.name}_{len(self.every)}", block)
-        first = self.first.setdefault(made.function_type, made)
+        if on is not None:
+            run_on(made, on)
+        key = made.function_type, on
+        first = self.first.setdefault(key, made)
         if first is not made:
             if first is not None:
-                self.alike[structure(first.body.block)] = first
-                self.first[made.function_type] = None
-            found = self.alike.setdefault(structure(block), made)
+                self.alike[on, structure(first.body.block)] = first
+                self.first[key] = None
+            found = self.alike.setdefault((on, structure(block)), made)
             if found is not made:
                 return found
         self.every.append(made)

@@ -28,7 +28,14 @@ from .megatron import Megatron as Megatron
 from .microbatch import Microbatch as Microbatch
 from .resolve import Resolve as Resolve
 from .sequence import ContextParallel as ContextParallel, SequenceParallel as SequenceParallel
-from .simple import EachTrip as EachTrip, Replicate as Replicate, Tile as Tile, TileRange as TileRange, Widen as Widen
+from .simple import (
+    EachTrip as EachTrip,
+    On as On,
+    Replicate as Replicate,
+    Tile as Tile,
+    TileRange as TileRange,
+    Widen as Widen,
+)
 from .tensor_2d import Tensor2D as Tensor2D
 from .vocabulary import VocabularyParallel as VocabularyParallel
 from .zero import FSDP as FSDP, ZeRO as ZeRO

@@ -196,4 +196,5 @@ def is_same(before: Plan, after: Plan) -> bool:
     """Whether two plans of one program have the same placements."""
     old, new = before.table, after.table
     rest = [(plan.mesh, plan.labels, plan.table.widened, plan.table.each_trip) for plan in (before, after)]
-    return rest[0] == rest[1] and same(old.axes, new.axes)
+    claims = [sets and sets.claims for sets in (old.sets, new.sets)]
+    return rest[0] == rest[1] and claims[0] == claims[1] and same(old.axes, new.axes)

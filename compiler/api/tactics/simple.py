@@ -92,6 +92,22 @@ class Replicate(Tactic):
 
 
 @dataclass(frozen=True, repr=False)
+class On(Tactic):
+    """Run values, and what is in scopes, at coordinates of an axis, each on a device set of its own. See `Plan.on`.
+
+    On({"block0": 0, "block1": 1}, "stage"):   block1 reads h of block0   -->   flow.transfer of h to the devices of stage 1
+    """
+
+    values: Mapping[str, int]
+    axis: str
+
+    def __call__(self, plan: Plan) -> Plan:
+        for values, coordinate in self.values.items():
+            plan = plan.on(values, **{self.axis: coordinate})
+        return plan
+
+
+@dataclass(frozen=True, repr=False)
 class Widen(Tactic):
     """Compute values in the windows in which their uses read them, instead of exchanging what windows read beyond blocks.
 

@@ -1,0 +1,198 @@
+"""Where each op runs, if tactics put parts of a program on parts of the mesh: a place like an axis, claimed and followed.
+
+An op runs on the device set that is claimed for it, else on that of its operands. If these are on several sets, it runs where
+the fewest bytes have to cross. An argument lies where most of what is computed from it is read. What depends on no argument
+runs where it is first read, and is made again on other sets.
+
+    %h = dot %x %w (stage=0);  %y = dot %h %v (stage=1);  %z = tanh %y   -->   %x, %w on stage=0;  %v, %y, %z on stage=1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from ...dialects.mesh import Mesh
+from ..program.program import Control, Node, NodeId, Program, ValueId
+
+Bytes = Mapping[Mesh, int]
+"""The bytes of an op's operands, or those that are read of a value, by the device sets on which they are."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What tactics put on device sets: ops, and arguments."""
+
+    ops: Mapping[NodeId, Mesh] = field(default_factory=dict[NodeId, Mesh])
+    arguments: Mapping[ValueId, Mesh] = field(default_factory=dict[ValueId, Mesh])
+
+    def of_program(self, old: Program, new: Program, values: Mapping[ValueId, ValueId]) -> Claims:
+        """The claims on what is left of a program in another one, given the values of both."""
+        ops = ((values[value], on) for number, on in self.ops.items() for value in old.nodes[number].results if value in values)
+        left = {new.producer[value]: on for value, on in ops if new.producer[value] >= 0}
+        return Claims(left, {values[value]: on for value, on in self.arguments.items() if value in values})
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSets:
+    """The device set of each op and of each argument."""
+
+    program: Program
+    claims: Claims
+    ops: Sequence[Mesh]
+    arguments: Mapping[ValueId, Mesh]
+    priced: Mapping[NodeId, Bytes]
+    """The ops without a claim whose operands are on several sets, with the bytes that each set has of them."""
+
+    def __repr__(self) -> str:
+        return f"DeviceSets({', '.join(map(str, self.every))})"
+
+    @property
+    def every(self) -> list[Mesh]:
+        """The sets, in the order of their devices."""
+        return sorted({*self.ops, *self.arguments.values()}, key=_number)
+
+    @property
+    def along(self) -> set[str]:
+        """The axes of which each set has one coordinate."""
+        part = self.every[0].part
+        return set() if part is None else {*part[0]} - {*self.every[0]}
+
+    def around(self, entry: Node | Control) -> Mesh:
+        """Where an op runs, or all of a loop or a choice."""
+        node = next(_nodes(self.program, entry)) if isinstance(entry, Control) else entry
+        return self.ops[node.number]
+
+    def of(self, value: ValueId) -> Mesh:
+        """Where a value is made."""
+        number = self.program.producer[value]
+        return self.arguments[value] if number < 0 else self.ops[number]
+
+    def is_apart(self, node: Node) -> bool:
+        """Whether an op reads a value of another set. What crosses is no pending sum."""
+        return any(self.of(value) is not self.ops[node.number] for value in node.operands)
+
+    @property
+    def crossings(self) -> Iterator[tuple[ValueId, Mesh, Node]]:
+        """The values that ops read on another set than the one on which they are made, with the first op of each set."""
+        found = set[tuple[ValueId, Mesh]]()
+        constant = self.program.constants()
+        for node in self.program.nodes:
+            on = self.ops[node.number]
+            for value in node.operands:
+                is_free = self.program.producer[value] in constant
+                if self.of(value) is not on and not is_free and (value, on) not in found:
+                    found.add((value, on))
+                    yield value, on, node
+
+
+def on_sets(program: Program, claims: Claims) -> DeviceSets:
+    """Puts all ops and arguments of a program on the sets that are claimed for some."""
+    return _Sets(program, claims).found()
+
+
+def units(program: Program) -> Sequence[int]:
+    """Of each op, the number of what runs on one device set with it: the nodes of an op, or all of a loop or a choice."""
+    found = [-1] * len(program.nodes)
+    for number, entry in enumerate(program.entries()[0]):
+        for node in _nodes(program, entry) if isinstance(entry, Control) else entry:
+            found[node.number] = number
+    # What is not listed, such as a border without an op, is one of its own.
+    rest = iter(range(len(program.entries()[0]), len(found) + len(program.entries()[0])))
+    return [next(rest) if number < 0 else number for number in found]
+
+
+def _nodes(program: Program, control: Control) -> Iterator[Node]:
+    """All nodes of an op with regions: its borders, and what is in its regions."""
+    yield from control.enters
+    yield from chain.from_iterable(control.leaves)
+    for yields in control.yields:
+        yield from (node for node, _ in yields)
+    for region in control.regions:
+        for entry in program.entries()[region]:
+            yield from _nodes(program, entry) if isinstance(entry, Control) else entry
+
+
+def _number(on: Mesh) -> tuple[int, ...]:
+    """The numbers of a set's devices, by which sets are sorted."""
+    return (0,) if on.part is None else on.part[1]
+
+
+class _Sets:
+    def __init__(self, program: Program, claims: Claims) -> None:
+        self.program, self.claims = program, claims
+        self.unit_of = units(program)
+        self.nodes = dict[int, list[Node]]()
+        """The ops that run on one set together, in program order."""
+        for node in program.nodes:
+            self.nodes.setdefault(self.unit_of[node.number], []).append(node)
+        self.order = sorted(self.nodes, key=lambda unit: self.nodes[unit][0].number)
+        self.sets = sorted({*claims.ops.values(), *claims.arguments.values()}, key=_number)
+        constant = program.constants()
+        self.claimed = {self.unit_of[number]: on for number, on in claims.ops.items() if number not in constant}
+
+    def found(self) -> DeviceSets:
+        where, _ = self.forward(self.claims.arguments)
+        needs = self.needs(where)
+        arguments = {value: self.most(needs.get(value, {})) for value in self.program.arguments} | dict(self.claims.arguments)
+        where, priced = self.forward(arguments)
+        needs = self.needs(where)
+        for unit in reversed(self.order):
+            if unit not in where:
+                made = (needs.get(value, {}) for node in self.nodes[unit] for value in node.results)
+                where[unit] = next((self.most(need) for need in made if need), self.sets[0])
+        ops = [where[unit] for unit in self.unit_of]
+        first = {self.nodes[unit][0].number: bytes for unit, bytes in priced.items()}
+        return DeviceSets(self.program, self.claims, ops, arguments, first)
+
+    def forward(self, arguments: Mapping[ValueId, Mesh]) -> tuple[dict[int, Mesh], dict[int, Bytes]]:
+        """The set of each unit that has a claim, or an operand on a set; and what those without a claim have on several."""
+        where, priced = dict[int, Mesh](), dict[int, Bytes]()
+        for unit in self.order:
+            if unit in self.claimed:
+                where[unit] = self.claimed[unit]
+                continue
+            have = self.sums((self.at(value, where, arguments), self.bytes(value)) for value in self.outside(unit))
+            if have:
+                where[unit] = self.most(have)
+            if len(have) > 1:
+                priced[unit] = have
+        return where, priced
+
+    def at(self, value: ValueId, where: Mapping[int, Mesh], arguments: Mapping[ValueId, Mesh]) -> Mesh | None:
+        number = self.program.producer[value]
+        return arguments.get(value) if number < 0 else where.get(self.unit_of[number])
+
+    def needs(self, where: Mapping[int, Mesh]) -> dict[ValueId, dict[Mesh, int]]:
+        """The bytes that are read of each value on each set, directly or through ops that are on no set yet."""
+        found = dict[ValueId, dict[Mesh, int]]()
+        for unit in reversed(self.order):
+            own = where.get(unit)
+            read = (found.get(value, {}) for node in self.nodes[unit] for value in node.results)
+            made = self.sums(each for needs in read for each in needs.items())
+            for value in self.outside(unit):
+                size, needs = self.bytes(value), found.setdefault(value, {})
+                for on, bytes in made.items() if own is None else [(own, size)]:
+                    needs[on] = needs.get(on, 0) + min(bytes, size)
+        return found
+
+    def outside(self, unit: int) -> Iterable[ValueId]:
+        """The values from outside that a unit reads."""
+        nodes, producer = self.nodes[unit], self.program.producer
+        every = dict.fromkeys(value for node in nodes for value in node.operands)
+        return [value for value in every if producer[value] < 0 or self.unit_of[producer[value]] != unit]
+
+    def bytes(self, value: ValueId) -> int:
+        return self.program.types[value].nbytes
+
+    def sums(self, every: Iterable[tuple[Mesh | None, int]]) -> dict[Mesh, int]:
+        found = dict[Mesh, int]()
+        for on, bytes in every:
+            if on is not None:
+                found[on] = found.get(on, 0) + bytes
+        return found
+
+    def most(self, bytes: Bytes) -> Mesh:
+        """The set with the most bytes; of several, the first one, which is also where values are that nobody reads."""
+        return max(self.sets, key=lambda on: bytes.get(on, 0))
