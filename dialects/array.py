@@ -80,7 +80,7 @@ def put_on(devices: Mesh | Sequence[Mesh] | None, ops: Iterable[Operation]) -> N
 def on_part(op: Operation) -> list[Mesh]:
     """The part of the mesh on which an op runs, or of each argument of a function; none if no op says so."""
     said = op.attributes.get(ON)
-    every = said if isinstance(said, ArrayAttr) else [] if said is None else [said]
+    every = cast("ArrayAttr[StringAttr]", said).data if isinstance(said, ArrayAttr) else [] if said is None else [said]
     return [Mesh.parse(cast(StringAttr, each).data) for each in every]
 
 

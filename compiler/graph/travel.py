@@ -43,8 +43,10 @@ class TravelForm:
         layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
         shape, local = layout.global_shape, layout.local_shape
         if layout.pending or layout is not layout.natural:
-            spread = PartitionSpec(*there.axis_names)
-            return cls(True, (*mesh.axes.values(), *local), local, type.dtype, travels, spread, there)
+            # A dim for each axis, also where a program has split it into sub-axes.
+            whole = mesh.whole()
+            spread = PartitionSpec(*map(mesh.parts, whole))
+            return cls(True, (*whole.axes.values(), *local), local, type.dtype, travels, spread, there)
         return cls(False, shape, local, type.dtype, travels, spec(layout), there)
 
     def unwrap(self, block: Array) -> Array:

@@ -7,7 +7,7 @@ The axis is then no place for dims of values: it says where ops run. All other a
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
@@ -50,7 +50,7 @@ def _part(plan: State, call: Call) -> Mesh:
         axis = next(iter(mesh), "stage")
         helps = [f"say which, by a coordinate: {step(f'on({call.args[0]!r}, {axis}=0)')}"]
         raise Error("`on` needs a part of the mesh", notes=[f"the mesh is {mesh}"], helps=helps)
-    devices = mesh.whole().in_space.at(**dict(call.kwargs))
+    devices = mesh.whole().in_space.at(**cast("Mapping[str, int]", call.kwargs))
     if mesh.loops:
         helps = ["leave out the tactics that make loops, such as `Microbatch`"]
         raise Error(f"the plan has loops, {', '.join(map(str, mesh.loops))}, and a loop runs on one device set", helps=helps)

@@ -38,6 +38,7 @@ def _plain(field: object) -> object:
     return str.__str__(field) if isinstance(field, str) else field
 
 
+# Any: the fields of terms are of all kinds.
 def replaced(term: Any, by: Mapping[Any, Any]) -> Any:
     """A term, or a tuple of terms, with other terms in place of some that are in it.
 
@@ -46,8 +47,7 @@ def replaced(term: Any, by: Mapping[Any, Any]) -> Any:
     ```
     """
     if isinstance(term, tuple):
-        parts = [replaced(part, by) for part in cast("tuple[object, ...]", term)]
-        return type(term)(*parts) if hasattr(term, "_fields") else tuple(parts)
+        return tuple(replaced(part, by) for part in cast("tuple[object, ...]", term))
     if not isinstance(term, Interned):
         return term
     return by[term] if term in by else intern(type(term), *(replaced(getattr(term, each), by) for each in term.__match_args__))

@@ -135,7 +135,8 @@ class _Sets:
     def found(self) -> DeviceSets:
         where, _ = self.forward(self.claims.arguments)
         needs = self.needs(where)
-        arguments = {value: self.most(needs.get(value, {})) for value in self.program.arguments} | dict(self.claims.arguments)
+        arguments = {value: self.most(needs[value]) for value in self.program.arguments if needs.get(value)}
+        arguments |= self.claims.arguments
         where, priced = self.forward(arguments)
         needs = self.needs(where)
         for unit in reversed(self.order):
@@ -144,6 +145,8 @@ class _Sets:
                 where[unit] = next((self.most(need) for need in made if need), self.sets[0])
         ops = [where[unit] for unit in self.unit_of]
         first = {self.nodes[unit][0].number: bytes for unit, bytes in priced.items()}
+        # What nothing reads is where anything runs.
+        arguments = dict.fromkeys(self.program.arguments, next(iter(where.values()), self.sets[0])) | arguments
         return DeviceSets(self.program, self.claims, ops, arguments, first)
 
     def forward(self, arguments: Mapping[ValueId, Mesh]) -> tuple[dict[int, Mesh], dict[int, Bytes]]:
@@ -194,5 +197,5 @@ class _Sets:
         return found
 
     def most(self, bytes: Bytes) -> Mesh:
-        """The set with the most bytes; of several, the first one, which is also where values are that nobody reads."""
+        """The set with the most bytes; of several, the first one."""
         return max(self.sets, key=lambda on: bytes.get(on, 0))

@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import spmd
 from ...dialects.array import (
+    ON,
     BarrierOp,
     BuildOp,
     CoordinateOp,
@@ -144,6 +145,7 @@ class Replay:
 
     def copy(self, op: Operation) -> None:
         new = op.clone({value: self.local(value) for value in op.operands})
+        new.attributes.pop(ON, None)
         self.into.append(new)
         self.locals.update(zip(op.results, new.results, strict=True))
 

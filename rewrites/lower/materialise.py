@@ -18,6 +18,7 @@ from xdsl.ir import Region, SSAValue
 from ...dialects.ground.argument_names import keep_names
 from ...dialects.lax import YieldOp
 from ...dialects.layouts import Layout, Pending
+from ...dialects.mesh import Mesh
 from ...dialects.module_op import Module
 from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
@@ -26,6 +27,7 @@ from ..decide.deferred_reductions import carried_sum, kept
 from ..decide.placements import Unreduced, boundary
 from ..decide.walk import Walk
 from ..program.program import Control, Node, ValueId
+from ..redistribute.steps import Path
 from .bit_exact_lookups import picked
 from .constructors import Constructor, Fusing, Global, Globals, Types, placed_axes, returned, type_of, with_regions
 from .device_local_op import localise, on_first, same_op
@@ -75,13 +77,19 @@ class Writer(Walk[Global]):
         )
         self.into = self.outermost = constructor(inputs)
         self.sets = self.placements.table.sets
+        self.now: Mesh | None = None
+        self.where = dict[Global, Mesh | None]()
+        """The device set of each value, if there are several."""
+        self.crossed = dict[tuple[Global, ArrayType, Mesh | None], Global]()
 
     def module(self) -> ModuleOp:
         program, into = self.program, self.into
-        for value, arg in zip(program.arguments, into.arguments, strict=True):
-            self.define(value, arg)
         if self.sets is not None:
             into.given_on([self.sets.arguments[value] for value in program.arguments])
+        for value, arg in zip(program.arguments, into.arguments, strict=True):
+            if self.sets is not None:
+                self.go(self.sets.arguments[value])
+            self.define(value, arg)
         self.body(0)
         into.finish_into(returned, self.ends())
         return finished_module(into, program.main, self.outputs)
@@ -91,8 +99,10 @@ class Writer(Walk[Global]):
         found, program = list[Global](), self.program
         for at, (value, type) in enumerate(zip(program.returned, self.outputs, strict=True)):
             if self.sets is not None:
-                self.into.on(self.sets.of(value))
-            found.append(self.into.force(self.cut(self.read(value, program.end, at), type)))
+                self.go(self.sets.of(value))
+            made = self.read(value, program.end, at)
+            self.go(self.where.get(made))
+            found.append(self.into.force(self.cut(made, type)))
         return found
 
     def type_at(self, value: ValueId, layout: Layout, pending: Unreduced = ()) -> ArrayType:
@@ -103,18 +113,57 @@ class Writer(Walk[Global]):
             found = self.types[key] = ArrayType.of(whole.dtype, layout.with_pending(pending))
         return found
 
-    def on_set_of(self, entry: Node | Control) -> None:
+    # --- on device sets ----------------------------------------------------------------------------------------------
+
+    def go(self, devices: Mesh | None) -> None:
+        """Goes to a device set: what follows runs there."""
+        if devices is not None and devices is not self.now:
+            self.into.on(devices)
+            self.now = devices
+
+    def go_to_set_of(self, entry: Node | Control) -> None:
         """Goes to the device set on which an op runs. What is in a region runs where the region does."""
         if self.sets is not None and self.into is self.outermost:
-            self.into.on(self.sets.around(entry))
+            self.go(self.sets.around(entry))
+
+    def define(self, value: ValueId, made: Global) -> None:
+        if self.sets is not None:
+            self.where[made] = self.now
+        super().define(value, made)
+
+    def here(self, made: Global, target: ArrayType) -> Global:
+        """A value on the set on which the program is now: of one that is elsewhere, the part that is wanted crosses."""
+        if self.sets is None or self.where.get(made, self.now) is self.now:
+            return made
+        if (key := (made, target, self.now)) not in self.crossed:
+            self.crossed[key] = crossed = self.into.redistribute([made], [target])[0]
+            self.where[crossed] = self.now
+        return self.crossed[key]
+
+    def changed(self, starts: Globals, targets: Types, way: Path | None = None) -> Globals:
+        """Redistributes values, on the set on which the program is now. A sum is resolved where it is made."""
+        if self.sets is None:
+            return self.into.redistribute(starts, targets, way)
+        now, pending = self.now, [self.where[each] for each in starts if type_of(each).layout.pending]
+        if len(starts) > 1 and any(each is not now for each in pending):
+            return [self.changed([start], [target])[0] for start, target in zip(starts, targets, strict=True)]
+        self.go(pending[0] if pending else now)
+        made = self.into.redistribute(starts, targets, way)
+        self.where.update(dict.fromkeys(made, self.now))
+        self.go(now)
+        return made
+
+    # --- ops ---------------------------------------------------------------------------------------------------------
 
     def op(self, nodes: Sequence[Node]) -> None:
         """One op: its operands sliced, its local form emitted, its results built."""
         node, into = nodes[0], self.into
-        self.on_set_of(node)
+        self.go_to_set_of(node)
         alone = len(nodes) == 1
         wanted, results, types, axes = self.op_types(node) if alone else _all(map(self.op_types, nodes))
         read = self.reads(node) if alone else [made for each in nodes for made in self.reads(each)]
+        if self.sets is not None:
+            read = list(map(self.here, read, wanted))
         into.open()
         locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
         outs = self.local(node, locals, types) if alone else same_op(node.op, locals, types, into)
@@ -166,7 +215,7 @@ class Writer(Walk[Global]):
 
     def moves(self, moves: Sequence[Move], starts: Globals) -> Globals:
         if len(moves) > 1:
-            return self.into.redistribute(starts, [self.target_of(each) for each in moves])
+            return self.changed(starts, [self.target_of(each) for each in moves])
         (move,), (start,) = moves, starts
         if move.anchor >= 0:
             start = self.into.barrier([start, self.values[move.anchor]])[0]
@@ -177,7 +226,7 @@ class Writer(Walk[Global]):
         target = self.target_of(move)
         if type_of(start) is target or not move.communicates:
             return start
-        return self.into.redistribute([start], [target], move.path if move.is_said else None)[0]
+        return self.changed([start], [target], move.path if move.is_said else None)[0]
 
     def settled(self, move: Move, made: Global) -> Global:
         return self.cut(self.move(move, made), self.target_of(move))
@@ -189,7 +238,7 @@ class Writer(Walk[Global]):
     def control(self, control: Control) -> None:
         """Writes an op with regions: its operands in the layouts of its borders, and each region inside."""
         into = self.into
-        self.on_set_of(control)
+        self.go_to_set_of(control)
         operands = [into.force(each) for each in [self.sliced(node, 0) for node in control.enters]]
         regions = [self.inner(control, position) for position in range(len(control.regions))]
         results = into.outer(with_regions(control.op, regions), operands, [self.built(made, 0) for made, _ in control.leaves])
@@ -216,8 +265,9 @@ class Writer(Walk[Global]):
 
     def sliced(self, node: Node, position: int) -> Global:
         """An operand of a loop, or of its terminator, in the layout that it needs; zero becomes a sum of zeros."""
+        wanted = self.wanted(node, position)
         made = self.read(node.operands[position], node.number, position)
-        made = self.cut(made, self.wanted(node, position))
+        made = self.cut(self.here(made, wanted), wanted)
         carry = self.decisions.carried.get(node.number)
         if carry is None or len(type_of(made).layout.pending) == len(carry.pend):
             return made

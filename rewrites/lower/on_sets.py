@@ -7,7 +7,7 @@ A program is written on the axes of the whole mesh. What runs on a part of it kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from xdsl.dialects.func import FuncOp
@@ -15,8 +15,9 @@ from xdsl.dialects.func import FuncOp
 from ...dialects.array import set_mesh
 from ...dialects.ground.interned import replaced
 from ...dialects.mesh import Mesh, with_parts
-from ...dialects.ranges.algebra import Axis, Loop, Place
+from ...dialects.ranges.algebra import Axis, Loop, SubAxis
 from ...dialects.types import ArrayType, AxesAttr
+from .constructors import placed_axes
 
 
 @cache
@@ -34,12 +35,17 @@ def on_set(type: ArrayType, devices: Mesh | None) -> ArrayType:
     return type if devices is None else ArrayType.of(type.dtype, replaced(type.layout, axes_on(devices)), devices.devices)
 
 
-def run_on(kernel: FuncOp, devices: Mesh) -> None:
-    """Lets a kernel's function run on a device set."""
-    used = dict[Place, None]()
+def run_on(kernel: FuncOp, devices: Mesh, parts: Sequence[SubAxis]) -> None:
+    """Lets a kernel's function run on a device set. `parts` are the sub-axes of the whole mesh that the program uses."""
+    axes = axes_on(devices)
     for op in kernel.body.walk():
         for name, said in op.properties.items():
             if isinstance(said, AxesAttr):
-                op.properties[name] = moved = AxesAttr(replaced(said.data, axes_on(devices)))
-                used.update(dict.fromkeys(moved.data))
-    set_mesh(kernel, with_parts(devices, used))
+                op.properties[name] = AxesAttr(replaced(said.data, axes))
+    set_mesh(kernel, with_parts(devices, replaced(tuple(parts), axes)))
+
+
+def sub_axes(types: Iterable[ArrayType]) -> list[SubAxis]:
+    """The sub-axes on which values lie, in the order in which they name them."""
+    every = dict.fromkeys(place for type in dict.fromkeys(types) for place in placed_axes(type))
+    return [place for place in every if isinstance(place, SubAxis)]

@@ -19,11 +19,13 @@ from xdsl.dialects.builtin import IntAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import flow, spmd
+from ...dialects.array import MESH, on_part
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.lax import ConstantOp, LaxOp, RegionOp, WholeOp
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
+from ...dialects.ranges.algebra import SubAxis
 from ...dialects.types import ArrayType
 from ..emit import again
 from ..redistribute.around_loops import has_loops as are_in_time
@@ -37,7 +39,7 @@ from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import stepped, way_of
 from .materialise import Start
-from .on_sets import on_set, run_on
+from .on_sets import on_set, run_on, sub_axes
 from .runs import CUTS, Change, ChangeOp, Run, Runs, Typed
 from .to_spmd import Local, in_space
 from .transposed_products import swap_products
@@ -52,7 +54,11 @@ def to_flow(module: ModuleOp, granularity: str = "collective") -> ModuleOp:
     `whole` makes one kernel with its collectives inside, `collective` cuts at each redistribution; a loop whose body
     communicates stays in one kernel, and so does an op that merges its blocks. Raises Error for another granularity.
     """
-    return in_space(replayed(module, cut_at(granularity), AsWritten))
+    made = in_space(replayed(module, cut_at(granularity), AsWritten))
+    if on_part(cast(Operation, module.body.block.first_op)):
+        # Each kernel says its own mesh.
+        made.attributes.pop(MESH, None)
+    return made
 
 
 def cut_at(granularity: str, *helps: str) -> Start:
@@ -127,25 +133,12 @@ class _Graph(Local):
             self.sets[op] = self.devices
             op = op.prev_op
 
-    def slice(self, source: Global, target: ArrayType) -> SSAValue:
-        return super().slice(self.here(source, target), target)
-
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
-        at = [self.where[on_device(source)] for source in sources if type_of(source).layout.pending]
-        if all(each is self.devices for each in at):
-            return self.changed_here(list(map(self.here, sources)), targets, way)
-        if len(sources) > 1:
-            return [self.redistribute([source], [target])[0] for source, target in zip(sources, targets, strict=True)]
-        # A sum is resolved where it is made.
-        return self.on_other(at[0], sources, targets, way)
-
-    def on_other(self, devices: Mesh | None, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
-        """Redistributes values on another device set, where they are."""
-        here = self.devices
-        self.on(devices)
-        made = self.redistribute(sources, targets, way)
-        self.on(here)
-        return made
+        if self.devices is not None:
+            sources = list(map(self.here, sources, targets))
+            if len(sources) == 1 and type_of(sources[0]) is targets[0]:
+                return sources
+        return self.changed_here(sources, targets, way)
 
     @abstractmethod
     def changed_here(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
@@ -181,7 +174,12 @@ class _Graph(Local):
     def copied(self, source: Global, sent: Layout, wanted: ArrayType, at: Mesh | None) -> Global:
         """A copy of a value. What crosses has blocks of consecutive elements."""
         if sent is not type_of(source).layout:
-            (source,) = self.on_other(at, [source], [ArrayType.of(wanted.dtype, sent)])
+            self.mark()
+            # The nest stays open: nothing that it builds is on the other set.
+            here, self.devices = self.devices, at
+            (source,) = self.redistribute([source], [ArrayType.of(wanted.dtype, sent)])
+            self.mark()
+            self.devices = here
         arrives = wanted if sent.covers(wanted.layout) and wanted.layout.natural is wanted.layout else type_of(source)
         (made,) = self.change(Change([type_of(source)], [arrives], is_transfer=True), [on_device(source)])
         return made if arrives is wanted else self.redistribute([made], [wanted])[0]
@@ -215,7 +213,7 @@ class _Graph(Local):
         self.results = runs.ends
         outs = {node: runs.outs(node) for node in runs.nodes if isinstance(node, Run) and node.is_needed}
         # Kernels are changed once none reads values of others any more, and what changes read is known.
-        bodies, kernels = {node: node.body(outs[node]) for node in outs}, _Kernels(name)
+        bodies, kernels = {node: node.body(outs[node]) for node in outs}, _Kernels(name, sub_axes(self.types.values()))
         reads = {node: runs.reads(node) for node in runs.nodes}
         for node in runs.nodes:
             if isinstance(node, Operation):
@@ -351,8 +349,8 @@ def _ends(type: ArrayType, way: Path) -> list[ArrayType]:
 class _Kernels:
     """The kernels of a graph. Only those of equal type are compared."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, parts: Sequence[SubAxis]) -> None:
+        self.name, self.parts = name, parts
         self.every = list[func.FuncOp]()
         self.first = dict[tuple[Attribute, Mesh | None], func.FuncOp | None]()
         """Type of a function and its device set -> the first kernel of both; None once there are several."""
@@ -365,7 +363,7 @@ class _Kernels:
         join_transforms(block)
         made = kernel_function(f"{self.name}_{len(self.every)}", block)
         if on is not None:
-            run_on(made, on)
+            run_on(made, on, self.parts)
         key = made.function_type, on
         first = self.first.setdefault(key, made)
         if first is not made:
