@@ -159,7 +159,7 @@ class Mesh(Interned, Mapping[str, int]):
     def _part(self, pairs: Sequence[tuple[str, int]], numbers: Sequence[int], label: str) -> Mesh:
         """A set of some of the devices of this one, whose name continues with a label."""
         whole, slow = self.in_space, tuple(name for name in self.slow if name in dict(pairs))
-        name = (self.devices or "devices") + label
+        name = self.devices + label if self.devices else f"devices{label}" if label[1:2].isdecimal() else label.lstrip("_")
         return whole._with(pairs=tuple(pairs), slow=slow, devices=name, part=(whole, tuple(numbers)))
 
     def check(self) -> None:

@@ -24,7 +24,7 @@ from ..cost.alike_ends import alike_ends, ends
 from ..cost.collectives import bytes_by_axes
 from ..cost.costs import price_over
 from ..cost.counts import most
-from ..cost.flops import flops_per_device, in_blocks, of_alike_ops, shown_op_name
+from ..cost.flops import computed_on, flops_per_device, in_blocks, of_alike_ops, shown_op_name
 from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.source_lines import line_of
 from ..plan.state import State
@@ -137,8 +137,16 @@ def _row_of(plan: State, rank: tuple[float, bool, int], first: _Alike, parts: Se
 
 def redundant_flops(plan: State) -> int:
     """The flops of a device in a call beyond its share. Of the branches of a `cond`, the one with the most counts."""
-    where = plan.source.program.where
-    return int(most((each.flops * len(each.numbers), where(each.region)) for each in plan.once(_redundant)))
+    program, sets = plan.source.program, plan.table.sets
+    if sets is None:
+        found = ((each, len(each.numbers)) for each in plan.once(_redundant))
+    else:
+        # Of the set on which a device computes most.
+        on = max(sets.every, key=lambda on: computed_on(plan, sets, on).known)
+        first = _ends(program)
+        there = ((each, [sets.ops[number - first] is on for number in each.numbers]) for each in plan.once(_redundant))
+        found = ((each, sum(own)) for each, own in there)
+    return int(most((each.flops * count, program.where(each.region)) for each, count in found))
 
 
 def _ends(program: Program) -> int:
@@ -162,7 +170,10 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
 
 def _whole_on(plan: State, placed: Iterable[Place]) -> tuple[Place, ...]:
     """The mesh axes with more than one device that are not among `placed`."""
-    return tuple(axis for axis in plan.decided.mesh.places if axis.size > 1 and axis not in placed)
+    # On device sets, the devices along their axis do not do the same.
+    taken = set[str]() if plan.table.sets is None else plan.table.sets.along
+    places = plan.decided.mesh.places
+    return tuple(axis for axis in places if axis.size > 1 and axis not in placed and axis.name not in taken)
 
 
 def _texts(axes: Iterable[Place]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.causes import is_own, summed_ops
 from ...rewrites.decide.decide import Move, nearly_elsewhere
+from ...rewrites.decide.device_sets import coordinates
 from ...rewrites.decide.price import START
 from ...rewrites.decide.table import WHOLE, Claim
 from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
@@ -23,6 +24,7 @@ from ..advice.conflicts import Conflict, claims_text, its_own, met_at
 from ..advice.open_stops import open_stops, passed_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
+from ..cost.device_sets import reason, transfers, where_given
 from ..cost.flops import in_blocks, shown_op_name, work
 from ..cost.memory import peak_bytes
 from ..cost.op_strategies import lines
@@ -288,10 +290,24 @@ def _layout_steps(plan: State, name: str, value: ValueId, carried: dict[Place, d
             if move.value != value:
                 lost = f"further on, for `{plan.source.addresses.names[move.value]}`: {_lost(plan, move, axis)}"
                 yield Reason(lost, 2, line_of(plan, move.value, use_of(plan, move)))
+    yield from _device_sets(plan, value)
     yield from _rim(plan, value)
     for text, node in (*relocated_ops(plan, value), *lines(plan, value)):
         place = line_of(plan, value, node)
         yield Reason(text.format(at_line(place)), 1, place)
+
+
+def _device_sets(plan: State, value: ValueId) -> Iterator[Reason]:
+    """Yields on which of several device sets a value is made, and to which it crosses for which op."""
+    if (sets := plan.table.sets) is None:
+        return
+    node = plan.source.program.maker(value)
+    why = reason(plan, sets, node) if node is not None else where_given(plan, sets, value)
+    yield Reason(f"on {coordinates(sets.of(value))}: {why}", 1, line_of(plan, value, None))
+    for each in transfers(plan):
+        if each.number == value:
+            text = f"crosses to {each.target} for `{each.use}`{at_line(each.line)}, which runs there: {each.why}"
+            yield Reason(f"{text}; each device receives {each.bytes:,} bytes", 1, each.line)
 
 
 def _reconciled(plan: State, number: NodeId, axis: Place) -> Iterator[Reason]:

@@ -12,21 +12,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops
+from ...rewrites.decide.device_sets import coordinates
 from ..advice.conflicts import conflict, out_of_order, warning
 from ..advice.large_values import best_in_parts
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import silent
 from ..advice.stops import TRIED, Stop, split_text, stops
 from ..advice.ways_out import to_take
-from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
-from ..cost.flops import flops_per_device
+from ..cost.collectives import bytes_by_axes, bytes_per_device, counts, received_on
+from ..cost.counts import bytes_received
+from ..cost.device_sets import transfers
+from ..cost.flops import computed_on, flops_per_device
 from ..cost.loops import loops
-from ..cost.memory import memory
+from ..cost.memory import memory, memory_on
 from ..gc_pause import without_collector
 from ..inputs.checks import shortened
 from ..inputs.message_language import Question, question, step
 from ..plan.annotation_outcomes import unapplied
 from ..plan.state import State
+from ..views.grouping import grouped
 from .loops import sent_around
 
 MOST_TACTICS = 8
@@ -80,6 +84,7 @@ def _summary(plan: State) -> Summary:
         f"a device computes {flops.text(number=of_flops)} in a call{share}",
         f"a device stores {of_bytes(stored.bytes)} at the peak: {stored.sums(of_bytes)}",
         *([f"  that is more than a device has: {exact_bytes(room)}"] if stored.bytes > (room := plan.mesh.chip.memory) else []),
+        *_device_sets(plan),
         *_otherwise(plan),
         *_loops(plan),
         *sent_around(plan),
@@ -91,6 +96,19 @@ def _summary(plan: State) -> Summary:
     note = unapplied(plan)
     sections = [*redundant, *_conflicts(plan), *_stops(plan)]
     return Summary([*_tactics(plan)], figures, sections, [] if note is None else [note])
+
+
+def _device_sets(plan: State) -> Iterator[str]:
+    """Yields a line for each device set of several, and one for each two between which values cross."""
+    if (sets := plan.table.sets) is None:
+        return
+    for on in sets.every:
+        received, stored = bytes_received(received_on(plan, sets, on)), memory_on(plan, on).bytes
+        does = f"computes {computed_on(plan, sets, on).text(number=of_flops)}, receives {of_bytes(received)}"
+        yield f"on {coordinates(on)} a device {does}, stores {of_bytes(stored)}"
+    for (source, target), found in grouped(transfers(plan), lambda each: (each.source, each.target)).items():
+        size = of_bytes(sum(each.bytes for each in found))
+        yield f"from {source} to {target}: {counted(len(found), 'value')}, {size} to each device"
 
 
 def _loops(plan: State) -> Iterator[str]:

@@ -34,6 +34,7 @@ from ..answers.explain import Explanation, explain
 from ..cost import collectives, memory
 from ..cost.collectives import Collective
 from ..cost.counts import Counts
+from ..cost.device_sets import Transfer, transfers
 from ..cost.flops import Flops, flops_per_device
 from ..cost.loops import LoopRun
 from ..cost.memory import Memory
@@ -226,6 +227,13 @@ class Plan(State, Generic[R]):
         `bytes` are those of one execution, in a loop of one trip; `total_bytes`, which the table shows, are those of one call.
         """
         return _of(self, collectives.collectives(self))
+
+    def transfers(self) -> Listing[Transfer]:
+        """The values that cross from one device set to another, for which op, and why that runs there. See `on`.
+
+        transfers():   h of block0 from stage=0 to stage=1: 2,048 bytes to each device, for dot_general of block1
+        """
+        return _of(self, transfers(self))
 
     def bytes_per_device(self) -> int:
         """Bytes that one device receives in one call, summed over all collectives; of branches, the most expensive one."""

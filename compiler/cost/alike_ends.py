@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
 from ...rewrites.decide.placements import boundary
 from ...rewrites.program.program import Program, ValueId
 from ..plan.state import State
@@ -51,6 +52,20 @@ def bytes_of_arguments(plan: State) -> Sequence[int]:
     return plan.once(bytes_of_ends)[: len(plan.source.program.arguments)]
 
 
+def device_sets(plan: State) -> Sequence[Mesh | None]:
+    """The device sets of a plan. Most plans have one, the whole mesh, which is None."""
+    return [None] if plan.table.sets is None else plan.table.sets.every
+
+
+def ends_on(plan: State, on: Mesh | None) -> Sequence[int]:
+    """The bytes of each argument, then of each result, on a device of a set."""
+    sizes, sets = plan.once(bytes_of_ends), plan.table.sets
+    if sets is None:
+        return sizes
+    return [size if sets.of(value) is on else 0 for size, value in zip(sizes, ends(plan.source.program), strict=True)]
+
+
 def argument_bytes(plan: State) -> int:
-    """The bytes of arguments that one device holds."""
-    return sum(bytes_of_arguments(plan))
+    """The bytes of arguments that one device holds, at most."""
+    count = len(plan.source.program.arguments)
+    return max(sum(ends_on(plan, on)[:count]) for on in device_sets(plan))

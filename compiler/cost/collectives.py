@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Move
+from ...rewrites.decide.device_sets import DeviceSets
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import SourceLine, at_line, place_of
@@ -16,6 +18,7 @@ from ..views.listing import Listing, ListingForm, by_index
 from ..views.view import Cell
 from .causes import Cause, causes, causes_text
 from .counts import CountedCollective, Counts, bytes_received, count_collectives
+from .device_sets import moved_on
 from .loops import times
 from .relocations import because, parameter
 
@@ -104,12 +107,25 @@ def counts(plan: State) -> Counts:
 
 
 def bytes_per_device(plan: State) -> int:
-    return bytes_received(_counted_steps(plan))
+    return bytes_received(_of_one_device(plan))
+
+
+def _of_one_device(plan: State) -> Sequence[CountedCollective]:
+    """The collectives in which a device takes part: of several device sets, on that where one receives most."""
+    if (sets := plan.table.sets) is None:
+        return [*_counted_steps(plan)]
+    return max((received_on(plan, sets, on) for on in sets.every), key=bytes_received)
+
+
+def received_on(plan: State, sets: DeviceSets, on: Mesh) -> Sequence[CountedCollective]:
+    """The collectives on a device set."""
+    moves = (move for move in plan.decisions.moves if moved_on(sets, move) is on)
+    return [*counted_steps(plan, ((move, step) for move in moves for step in move.path.steps))]
 
 
 def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
     """The bytes that one device receives in one call, by the axes that they are sent over."""
-    found = list(_counted_steps(plan))
+    found = _of_one_device(plan)
     return {
         axes: bytes_received(each for each in found if each.axes == axes) for axes in dict.fromkeys(each.axes for each in found)
     }

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ...dialects.mesh import Mesh
 from ...dialects.ranges.factor import Factor, joined
+from ...rewrites.decide.device_sets import DeviceSets
 from ...rewrites.decide.placements import place_op
 from ...rewrites.decide.price import known_flops
 from ...rewrites.program.program import Node
@@ -37,8 +39,15 @@ def flops_per_device(plan: State) -> Flops:
 
 
 def _in_a_call(plan: State) -> Flops:
+    if (sets := plan.table.sets) is not None:
+        return max((computed_on(plan, sets, on) for on in sets.every), key=lambda each: each.known)
     found = _sum(plan, ((some[0], each and each * len(some)) for some, each in plan.once(of_alike_ops)))
     return replace(found, known=flops_as_lowered(plan)) if plan.mesh.loops else found
+
+
+def computed_on(plan: State, sets: DeviceSets, on: Mesh) -> Flops:
+    """What a device of a set computes in a call."""
+    return work(plan, (node for node in plan.source.program.nodes if sets.ops[node.number] is on))
 
 
 def on_device(plan: State, node: Node) -> int | None:

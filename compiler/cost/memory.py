@@ -6,11 +6,14 @@ plan.memory(donate=["params", "opt"])  results take the buffers of these argumen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
+from ...dialects.mesh import Mesh
+from ...rewrites.decide.device_sets import coordinates
 from ...rewrites.decide.live_ranges import LiveRanges, Peak, live_ranges
 from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
@@ -21,7 +24,7 @@ from ..plan.donation import donated_bytes
 from ..plan.source_lines import line_of
 from ..plan.state import State
 from ..views.view import Part, View
-from .alike_ends import argument_bytes, bytes_of_arguments, bytes_of_ends
+from .alike_ends import bytes_of_arguments, device_sets, ends_on
 from .loops import are_several, loops
 
 MOST_ROWS = 12
@@ -76,6 +79,8 @@ class Memory(View):
     """The bytes of results that take the buffers of donated arguments."""
     plan: State
     peak: _Peak
+    devices: Mesh | None = None
+    """The device set on which a device stores so much, if the plan has several."""
     whole: bool = False
     """Whether the text lists all arrays."""
 
@@ -93,7 +98,7 @@ class Memory(View):
     @cached_property
     def sizes(self) -> Sequence[int]:
         """The bytes of the arguments, of the results, which are stored all the time too, and of the temporaries."""
-        return [*self.plan.once(bytes_of_ends), *(size for size, _, _ in self.peak.arrays)]
+        return [*ends_on(self.plan, self.devices), *(size for size, _, _ in self.peak.arrays)]
 
     @cached_property
     def largest(self) -> Sequence[int]:
@@ -140,7 +145,8 @@ class Memory(View):
         return sums + (f", less {text(self.donated)} donated" if self.donated else "")
 
     def parts(self) -> Sequence[Part]:
-        lines = [f"{self.bytes:,} bytes on a device at the peak: {self.sums()}", f"The peak is in {self.at}. Stored then:"]
+        device = "a device" if self.devices is None else f"a device of {coordinates(self.devices)}"
+        lines = [f"{self.bytes:,} bytes on {device} at the peak: {self.sums()}", f"The peak is in {self.at}. Stored then:"]
         most = len(self.arrays) if self.whole else MOST_ROWS
         lines += map(str, self.arrays[:most])
         rest = self.arrays[most:]
@@ -150,15 +156,20 @@ class Memory(View):
 
 def memory(plan: State, donate: Patterns = ()) -> Memory:
     """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
-    placements, found = plan.decisions.placements, plan.once(_peak)
-    taken = donated_bytes(plan.source.traced, placements, donate)
-    arguments, results = argument_bytes(plan), sum(plan.once(bytes_of_ends)[len(plan.source.program.arguments) :])
-    return Memory(arguments, results, found.bytes, taken, plan, found)
+    taken = donated_bytes(plan.source.traced, plan.decisions.placements, donate)
+    return max((memory_on(plan, on, taken) for on in device_sets(plan)), key=attrgetter("bytes"))
+
+
+def memory_on(plan: State, on: Mesh | None, donated: int = 0) -> Memory:
+    """The memory of a device of one set at the peak. A graph of several sets donates nothing."""
+    found, sizes, count = plan.once(_peaks)[on], ends_on(plan, on), len(plan.source.program.arguments)
+    return Memory(sum(sizes[:count]), sum(sizes[count:]), found.bytes, 0 if on is not None else donated, plan, found, on)
 
 
 def over_time(plan: State) -> tuple[Memory, LiveRanges]:
     """The memory of one device at the peak, and the temporaries that it stores during each step."""
-    return memory(plan), plan.once(_ranges)
+    found = memory(plan)
+    return found, plan.once(_ranges)[found.devices]
 
 
 def peak_bytes(plan: State) -> int:
@@ -173,18 +184,18 @@ def at_peak(plan: State) -> list[ValueId]:
 
 def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
     """The (bytes, value) of each temporary that is stored at the peak, the largest first."""
-    return [(size, value) for size, value, _ in plan.once(_peak).arrays if value != NO_VALUE]
+    return [(size, value) for size, value, _ in memory(plan).peak.arrays if value != NO_VALUE]
 
 
-def _ranges(plan: State) -> LiveRanges:
+def _ranges(plan: State) -> Mapping[Mesh | None, LiveRanges]:
     with without_collector():
-        return live_ranges(plan.decisions, bytes_of_arguments(plan))
+        return {on: live_ranges(plan.decisions, bytes_of_arguments(plan), on) for on in device_sets(plan)}
 
 
-def _peak(plan: State) -> _Peak:
+def _peaks(plan: State) -> Mapping[Mesh | None, _Peak]:
     # A loop stores them until a later one has read them. When that is, is not known here: they count at any time.
     stacks = [(each.kept, NO_VALUE, each.loop) for each in loops(plan) if each.kept] if are_several(plan) else []
-    return _left_by(plan.once(_ranges).peak, stacks)
+    return {on: _left_by(found.peak, stacks) for on, found in plan.once(_ranges).items()}
 
 
 def _left_by(found: Peak, stacks: Sequence[tuple[int, ValueId, str]]) -> _Peak:

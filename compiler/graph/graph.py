@@ -25,7 +25,7 @@ from ...dialects.flow import GraphOp, KernelOp, TransferOp
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked
 from ...dialects.program_text import error_of, read_module
-from ...rewrites.decide.device_sets import DeviceSets
+from ...rewrites.decide.device_sets import DeviceSets, coordinates
 from ...rewrites.lower.materialise import Start
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.run_counts import Marks, executions
@@ -182,6 +182,6 @@ def _on_sets(graph: Graph, sets: DeviceSets) -> Graph:
     for name, value in zip(graph.arguments, sets.program.arguments, strict=True):
         if (on := sets.arguments[value]).devices not in graph.sets:
             helps = ["put ops there too", f"or leave out the claim of `{name}`"]
-            raise Error(f"nothing runs on {on}, where the argument `{name}` is", helps=helps)
+            raise Error(f"nothing runs on {coordinates(on)}, where the argument `{name}` is", helps=helps)
     foreign = () if graph.traced is None else graph.traced.foreign
     return replace(graph, own=dict.fromkeys(graph.kernels, foreign))

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import Mesh
-from ...rewrites.decide.device_sets import Claims, on_sets, units
+from ...rewrites.decide.device_sets import ClaimOfSet, Claims, coordinates, on_sets, units
 from ...rewrites.program.program import NodeId, ValueId
 from ..inputs.message_language import step
 from ..inputs.names import Patterns
@@ -28,15 +28,14 @@ def on(plan: Some, values: Patterns, coordinates: Mapping[str, int]) -> Some:
     call = Call("on", (values,), dict(coordinates))
     devices, (named, given) = _part(plan, call), _named(plan, values)
     old = Claims() if plan.table.sets is None else plan.table.sets.claims
-    unit_of, taken = units(plan.source.program), dict[int, Mesh]()
-    for number, each in old.ops.items():
-        taken[unit_of[number]] = each
+    unit_of, own = units(plan.source.program), ClaimOfSet(devices, len(plan.actions))
+    taken = {unit_of[number]: each for number, each in old.ops.items()}
     # Of two claims the earlier one holds, as of two on ops of one loop.
-    ops = [number for number in named if taken.get(unit_of[number], devices) is devices]
-    arguments = [value for value in given if old.arguments.get(value, devices) is devices]
+    ops = [number for number in named if taken.get(unit_of[number], own).on is devices]
+    arguments = [value for value in given if old.arguments.get(value, own).on is devices]
     if not ops and not arguments:
         raise _elsewhere(plan, call, taken[unit_of[named[0]]] if named else old.arguments[given[0]])
-    claims = Claims({**old.ops, **dict.fromkeys(ops, devices)}, {**old.arguments, **dict.fromkeys(arguments, devices)})
+    claims = Claims({**dict.fromkeys(ops, own), **old.ops}, {**dict.fromkeys(arguments, own), **old.arguments})
     table = plan.table.copy()
     table.sets = on_sets(plan.source.program, claims)
     action = Action(str(call), "on", dict.fromkeys(arguments), idle=claims == old)
@@ -86,8 +85,6 @@ def _named(plan: State, values: Patterns) -> tuple[Sequence[NodeId], Sequence[Va
     return [*ops], [*arguments]
 
 
-def _elsewhere(plan: State, call: Call, devices: Mesh) -> Error:
-    before = next((number for number, each in enumerate(plan.actions) if each.kind == "on"), 0)
-    title = f"what {call.args[0]!r} names is on {devices} already"
-    helps = ["claim it first: of two claims the earlier one holds", "or leave it out of the earlier one"]
-    return Error(title, notes=[f"the first claim of a device set is {plan.cited(before)}"], helps=helps)
+def _elsewhere(plan: State, call: Call, claim: ClaimOfSet) -> Error:
+    title = f"what {call.args[0]!r} names is on {coordinates(claim.on)} by {plan.cited(claim.tactic)}"
+    return Error(title, helps=["claim it first: of two claims the earlier one holds", "or leave it out of the earlier one"])

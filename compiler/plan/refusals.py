@@ -7,6 +7,7 @@ from math import isqrt
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, Location
 from ...dialects.ranges.algebra import Loop, Place
+from ...rewrites.decide.device_sets import coordinates
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from ...rewrites.program.program import ValueId
 from .addresses import Within
@@ -222,6 +223,6 @@ def several_sets(plan: State, what: str) -> Error | None:
     """The error for what only a plan on one device set has; None if this one is."""
     if plan.table.sets is None:
         return None
-    names = " and ".join(str(each) for each in plan.table.sets.every)
+    names = " and ".join(map(coordinates, plan.table.sets.every))
     helps = ["`plan.lower()` is a graph of kernels on the sets: print it, and run it by `plan.lower().compile()`"]
     return Error(f"{what} is of one device set, and the plan is on several: {names}", helps=helps)

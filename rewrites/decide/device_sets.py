@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from ...dialects.mesh import Mesh
 from ..program.program import Control, Node, NodeId, Program, ValueId
@@ -20,18 +21,25 @@ Bytes = Mapping[Mesh, int]
 """The bytes of an op's operands, or those that are read of a value, by the device sets on which they are."""
 
 
+class ClaimOfSet(NamedTuple):
+    """A device set, and the number of the tactic that claims it."""
+
+    on: Mesh
+    tactic: int
+
+
 @dataclass(frozen=True)
 class Claims:
     """What tactics put on device sets: ops, and arguments."""
 
-    ops: Mapping[NodeId, Mesh] = field(default_factory=dict[NodeId, Mesh])
-    arguments: Mapping[ValueId, Mesh] = field(default_factory=dict[ValueId, Mesh])
+    ops: Mapping[NodeId, ClaimOfSet] = field(default_factory=dict[NodeId, ClaimOfSet])
+    arguments: Mapping[ValueId, ClaimOfSet] = field(default_factory=dict[ValueId, ClaimOfSet])
 
     def of_program(self, old: Program, new: Program, values: Mapping[ValueId, ValueId]) -> Claims:
         """The claims on what is left of a program in another one, given the values of both."""
-        ops = ((values[value], on) for number, on in self.ops.items() for value in old.nodes[number].results if value in values)
-        left = {new.producer[value]: on for value, on in ops if new.producer[value] >= 0}
-        return Claims(left, {values[value]: on for value, on in self.arguments.items() if value in values})
+        made = ((value, each) for number, each in self.ops.items() for value in old.nodes[number].results if value in values)
+        ops = {new.producer[values[value]]: each for value, each in made if new.producer[values[value]] >= 0}
+        return Claims(ops, {values[value]: each for value, each in self.arguments.items() if value in values})
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +95,15 @@ class DeviceSets:
                     yield value, on, node
 
 
+def coordinates(on: Mesh) -> str:
+    """A part of a mesh, said by its coordinates: `stage=1`."""
+    if on.part is None:
+        return str(on)
+    whole, numbers = on.part
+    found = next(at for number, at in enumerate(whole.coordinates()) if number == numbers[0])
+    return ", ".join(f"{place.name}={at}" for place, at in found.items() if place.name not in on)
+
+
 def on_sets(program: Program, claims: Claims) -> DeviceSets:
     """Puts all ops and arguments of a program on the sets that are claimed for some."""
     return _Sets(program, claims).found()
@@ -128,15 +145,16 @@ class _Sets:
         for node in program.nodes:
             self.nodes.setdefault(self.unit_of[node.number], []).append(node)
         self.order = sorted(self.nodes, key=lambda unit: self.nodes[unit][0].number)
-        self.sets = sorted({*claims.ops.values(), *claims.arguments.values()}, key=_number)
+        self.sets = sorted({each.on for each in (*claims.ops.values(), *claims.arguments.values())}, key=_number)
+        self.given = {value: each.on for value, each in claims.arguments.items()}
         constant = program.constants()
-        self.claimed = {self.unit_of[number]: on for number, on in claims.ops.items() if number not in constant}
+        self.claimed = {self.unit_of[number]: each.on for number, each in claims.ops.items() if number not in constant}
 
     def found(self) -> DeviceSets:
-        where, _ = self.forward(self.claims.arguments)
+        where, _ = self.forward(self.given)
         needs = self.needs(where)
         arguments = {value: self.most(needs[value]) for value in self.program.arguments if needs.get(value)}
-        arguments |= self.claims.arguments
+        arguments |= self.given
         where, priced = self.forward(arguments)
         needs = self.needs(where)
         for unit in reversed(self.order):

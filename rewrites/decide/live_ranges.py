@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
+from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import Place, in_time
-from ..program.program import Control, Node, ValueId
+from ..program.program import Control, Node, NodeId, ValueId
 from ..redistribute.kinds.folds import Fold, still_pending
 from ..redistribute.kinds.local import EachTrip
 from .decide import Decisions, Move
@@ -104,12 +105,12 @@ class LiveRanges:
         return [each - self.counted for each in over_steps(self.arrays, len(self.steps))]
 
 
-def live_ranges(decisions: Decisions, sizes: Iterable[int]) -> LiveRanges:
-    """The steps of a plan's program, and the arrays that one device stores while they run.
+def live_ranges(decisions: Decisions, sizes: Iterable[int], on: Mesh | None = None) -> LiveRanges:
+    """The steps of a plan's program, and the arrays that one device stores while they run: a device of one set, if it is given.
 
     `sizes` are the bytes of each of its arguments.
     """
-    return _Ranges(decisions).main(sizes)
+    return (_Ranges(decisions) if on is None else _OnSet(decisions, on)).main(sizes)
 
 
 def over_steps(arrays: Iterable[LocalArray], steps: int) -> list[int]:
@@ -257,6 +258,55 @@ class _Ranges(Walk[LocalArray]):
         steps, self.steps = self.steps, outer
         counted = [each for each in results if not each.given] if control.op.name == "lax.cond" else carries
         return _settled(steps, results, carries, counted, control.regions[position])
+
+
+class _OnSet(_Ranges):
+    """The arrays of a device of one set: those of other sets take no room there, and what it reads of these is copied."""
+
+    def __init__(self, decisions: Decisions, on: Mesh) -> None:
+        super().__init__(decisions)
+        sets = self.placements.table.sets
+        assert sets is not None, "a plan on one set has no other"
+        self.sets, self.own, self.now = sets, on, on
+        self.moving |= {node.number for node in self.program.nodes if sets.is_apart(node)}
+        self.made_on = dict[LocalArray, tuple[Mesh, int]]()
+        """The set and the bytes of each array."""
+        self.copies = dict[tuple[LocalArray, Mesh], LocalArray]()
+
+    def define(self, value: ValueId, made: LocalArray) -> None:
+        if self.program.producer[value] < 0:
+            self.now = self.sets.arguments[value]
+            self.note(made)
+        super().define(value, made)
+
+    def op(self, nodes: Sequence[Node]) -> None:
+        self.now = self.sets.around(nodes[0])
+        super().op(nodes)
+
+    def control(self, control: Control) -> None:
+        self.now = self.sets.around(control)
+        super().control(control)
+
+    def read(self, value: ValueId, number: NodeId, position: int) -> LocalArray:
+        made = super().read(value, number, position)
+        key, (on, size) = (made, self.now), self.made_on.get(made, (self.now, 0))
+        if on is self.now or number == self.program.end:
+            return made
+        if key not in self.copies:
+            self.copies[key] = copy = LocalArray(size, value, "transfer")
+            self.add(MemoryStep(STORES_READS, "transfer", [made], [copy]))
+        return self.copies[key]
+
+    def add(self, step: MemoryStep) -> None:
+        super().add(step)
+        for array in step.makes:
+            self.note(array)
+
+    def note(self, array: LocalArray) -> None:
+        """Notes where an array is."""
+        self.made_on[array] = self.now, array.bytes
+        if self.now is not self.own:
+            array.bytes = 0
 
 
 def _settled(
