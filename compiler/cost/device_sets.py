@@ -72,8 +72,12 @@ def _transfer(plan: State, sets: DeviceSets, value: ValueId, on: Mesh, node: Nod
 
 def _bytes(plan: State, value: ValueId, node: Node) -> int:
     """What a device receives of a value. One that is redistributed for the op crosses before that, unless it is a sum."""
-    decisions, at = plan.decisions, node.operands.index(value)
-    move, placements = decisions.at_use.get((node.number, at)), decisions.placements
+    decisions, placements = plan.decisions, plan.decisions.placements
+    if value not in node.operands:
+        # A number, of which the op's operands are made again.
+        return placements.local_bytes(value, placements.homes[value])
+    at = node.operands.index(value)
+    move = decisions.at_use.get((node.number, at))
     if move is None or not move.communicates:
         return placements.local_bytes(value, placements.nodes[node.number].wanted[at])
     return placements.local_bytes(value, move.target if move.pending else move.source)

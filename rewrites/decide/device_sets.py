@@ -1,21 +1,25 @@
 """Where each op runs, if tactics put parts of a program on parts of the mesh: a place like an axis, claimed and followed.
 
 An op runs on the device set that is claimed for it, else on that of its operands. If these are on several sets, it runs where
-the fewest bytes have to cross. An argument lies where most of what is computed from it is read. What depends on no argument
-runs where it is first read, and is made again on other sets.
+the fewest bytes have to cross. An argument lies where most of what is computed from it is read. What depends on nothing but
+numbers and random keys runs where most of it is read, and is made again on other sets.
 
     %h = dot %x %w (stage=0);  %y = dot %h %v (stage=1);  %z = tanh %y   -->   %x, %w on stage=0;  %v, %y, %z on stage=1
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
 from ...dialects.mesh import Mesh
+from ..program.breadth_first import reached
 from ..program.program import Control, Node, NodeId, Program, ValueId
+
+SMALL = 32
+"""The most bytes of an argument that is a number or a key, and so can be anywhere."""
 
 Bytes = Mapping[Mesh, int]
 """The bytes of an op's operands, or those that are read of a value, by the device sets on which they are."""
@@ -50,6 +54,8 @@ class DeviceSets:
     claims: Claims
     ops: Sequence[Mesh]
     arguments: Mapping[ValueId, Mesh]
+    free: Collection[NodeId]
+    """The ops that depend on nothing but numbers and keys."""
     priced: Mapping[NodeId, Bytes]
     """The ops without a claim whose operands are on several sets, with the bytes that each set has of them."""
 
@@ -84,15 +90,21 @@ class DeviceSets:
     @property
     def crossings(self) -> Iterator[tuple[ValueId, Mesh, Node]]:
         """The values that ops read on another set than the one on which they are made, with the first op of each set."""
-        found = set[tuple[ValueId, Mesh]]()
-        constant = self.program.constants()
-        for node in self.program.nodes:
+        found, program = set[tuple[ValueId, Mesh]](), self.program
+
+        def given(value: ValueId) -> Sequence[ValueId]:
+            return program.nodes[program.producer[value]].operands if program.producer[value] in self.free else ()
+
+        for node in program.nodes:
             on = self.ops[node.number]
             for value in node.operands:
-                is_free = self.program.producer[value] in constant
-                if self.of(value) is not on and not is_free and (value, on) not in found:
-                    found.add((value, on))
-                    yield value, on, node
+                if self.of(value) is on or (value, on) in found:
+                    continue
+                # What is made again on the set needs only what it is made of.
+                for each in reached([value], given):
+                    if program.producer[each] not in self.free and self.of(each) is not on and (each, on) not in found:
+                        yield each, on, node
+                    found.add((each, on))
 
 
 def coordinates(on: Mesh) -> str:
@@ -118,6 +130,17 @@ def units(program: Program) -> Sequence[int]:
     # What is not listed, such as a border without an op, is one of its own.
     rest = iter(range(len(program.entries()[0]), len(found) + len(program.entries()[0])))
     return [next(rest) if number < 0 else number for number in found]
+
+
+def free(program: Program) -> Collection[NodeId]:
+    """The ops that depend on nothing but numbers and keys, so that any set can make what they make."""
+    small = {value for value in program.arguments if program.types[value].nbytes <= SMALL}
+    found = dict[NodeId, None]()
+    for node in program.nodes:
+        is_own = node.region or node.is_border or node.signature.once or node.signature.own or node.op_name == "whole"
+        if not is_own and all(value in small or program.producer[value] in found for value in node.operands):
+            found[node.number] = None
+    return found.keys()
 
 
 def _nodes(program: Program, control: Control) -> Iterator[Node]:
@@ -147,8 +170,8 @@ class _Sets:
         self.order = sorted(self.nodes, key=lambda unit: self.nodes[unit][0].number)
         self.sets = sorted({each.on for each in (*claims.ops.values(), *claims.arguments.values())}, key=_number)
         self.given = {value: each.on for value, each in claims.arguments.items()}
-        constant = program.constants()
-        self.claimed = {self.unit_of[number]: each.on for number, each in claims.ops.items() if number not in constant}
+        self.free = free(program)
+        self.claimed = {self.unit_of[number]: each.on for number, each in claims.ops.items() if number not in self.free}
 
     def found(self) -> DeviceSets:
         where, _ = self.forward(self.given)
@@ -165,7 +188,7 @@ class _Sets:
         first = {self.nodes[unit][0].number: bytes for unit, bytes in priced.items()}
         # What nothing reads is where anything runs.
         arguments = dict.fromkeys(self.program.arguments, next(iter(where.values()), self.sets[0])) | arguments
-        return DeviceSets(self.program, self.claims, ops, arguments, first)
+        return DeviceSets(self.program, self.claims, ops, arguments, self.free, first)
 
     def forward(self, arguments: Mapping[ValueId, Mesh]) -> tuple[dict[int, Mesh], dict[int, Bytes]]:
         """The set of each unit that has a claim, or an operand on a set; and what those without a claim have on several."""
@@ -173,6 +196,7 @@ class _Sets:
         for unit in self.order:
             if unit in self.claimed:
                 where[unit] = self.claimed[unit]
+            if unit in self.claimed or self.nodes[unit][0].number in self.free:
                 continue
             have = self.sums((self.at(value, where, arguments), self.bytes(value)) for value in self.outside(unit))
             if have:

@@ -27,13 +27,14 @@ from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.types import ArrayType
+from ..decide.device_sets import SMALL
 from ..emit import again
 from ..redistribute.around_loops import has_loops as are_in_time
 from ..redistribute.kinds.folds import still_pending
 from ..redistribute.kinds.local import EachTrip
 from ..redistribute.search import path
 from ..redistribute.steps import Path
-from .constructors import End, Global, Globals, Make, Types, function, on_device, returned, said, type_of
+from .constructors import Built, End, Global, Globals, Make, Types, function, on_device, returned, said, type_of
 from .fuse import AsWritten, replayed
 from .in_time import run_in_time
 from .joined_transforms import join_transforms
@@ -185,15 +186,22 @@ class _Graph(Local):
         return made if arrives is wanted else self.redistribute([made], [wanted])[0]
 
     def is_free(self, local: SSAValue) -> bool:
-        """Whether a value depends on nothing that is given or sent, so that another set can make it too."""
+        """Whether a value depends on nothing but numbers and keys, so that another set can make it too."""
         if local not in self.free:
             op = local.owner
             makes = isinstance(op, LaxOp | spmd.CoordinateOp) and not isinstance(op, RegionOp | WholeOp)
-            self.free[local] = makes and all(map(self.is_free, cast(Operation, op).operands))
+            given = makes and cast(Operation, op).operands
+            self.free[local] = makes and all(self.is_small(each) or self.is_free(each) for each in given or ())
         return self.free[local]
+
+    def is_small(self, local: SSAValue) -> bool:
+        """Whether a value is an argument that is a number or a key."""
+        return local.owner is self.block and cast(ArrayType, local.type).nbytes <= SMALL
 
     def made_here(self, local: SSAValue) -> SSAValue:
         """The same value, computed on the set on which the program is now."""
+        if self.is_small(local):
+            return on_device(self.here(Built(None, local, self.types[local])))
         op = cast(Operation, local.owner)
         if isinstance(op, ConstantOp):
             return local
