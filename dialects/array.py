@@ -34,6 +34,7 @@ from .ranges.factor import Factor, joined, windowed
 from .types import ArrayType, AxesAttr
 
 MESH = "array.mesh"
+"""The mesh of a function, or of all of a module. `array.mesh.left` of a graph is that of a set on which no kernel runs."""
 ON = "array.on"
 """The part of the mesh on which an op runs, or the parts on which the arguments of a function are."""
 
@@ -50,16 +51,26 @@ def mesh_of(op: Operation) -> Mesh:
     """The mesh of the function or the module around `op`: the innermost that names one. Raises VerifyException if none does."""
     for each in enclosing_ops(op):
         if isinstance(each, ModuleOp | FuncOp) and isinstance(mesh := each.attributes.get(MESH), StringAttr):
-            try:
-                return Mesh.parse(mesh.data)
-            except Error as error:
-                raise VerifyException(f"`{MESH} = {mesh}` is not a mesh: {error.title}") from error
+            return _read_mesh(mesh)
     raise VerifyException(f'`{op.name}` needs a mesh: write `module attributes {{{MESH} = "data=4"}}` around it')
 
 
 def set_mesh(module: ModuleOp | FuncOp, mesh: Mesh) -> None:
     """Writes the mesh that `mesh_of` reads."""
     module.attributes[MESH] = StringAttr(str(mesh))
+
+
+def meshes_of(graph: Operation, kernels: Iterable[Operation]) -> list[Mesh]:
+    """The meshes of a graph's kernels, and those of sets on which none runs. Raises VerifyException if one is no mesh."""
+    said = (each for name, each in graph.attributes.items() if name.startswith(f"{MESH}.") and isinstance(each, StringAttr))
+    return [*map(mesh_of, kernels), *(_read_mesh(each) for each in said)]
+
+
+def _read_mesh(text: StringAttr) -> Mesh:
+    try:
+        return Mesh.parse(text.data)
+    except Error as error:
+        raise VerifyException(f"`{MESH} = {text}` is not a mesh: {error.title}") from error
 
 
 def keep_mesh(source: ModuleOp, made: ModuleOp) -> None:

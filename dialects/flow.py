@@ -16,7 +16,7 @@ moves a value from one set to another.
     %1 = flow.transfer %0 : f32[data*64, 8] on left -> f32[data*32, 8] on right
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl import irdl
 from xdsl.dialects import builtin
@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from .array import MESH, Barrier, Redistribute, check_same_value, enclosing_ops, global_shape, mesh_of
+from .array import MESH, Barrier, Redistribute, check_same_value, enclosing_ops, global_shape, meshes_of
 from .ground.errors import nearest
 from .op_text import ArrayOp, Terminator, array_types, parse_operands
 from .types import ArrayType
@@ -92,9 +92,9 @@ class GraphOp(irdl.IRDLOperation):
 
     def verify_sets(self, kernels: dict[str, FuncOp]) -> None:
         """Raises VerifyException for a value on a device set on which no kernel runs."""
-        if not any(MESH in kernel.attributes for kernel in kernels.values()):
+        if not is_joined(self, kernels.values()):
             return
-        sets = {mesh_of(kernel).devices for kernel in kernels.values()}
+        sets = {mesh.devices for mesh in meshes_of(self, kernels.values())}
         values = (*self.body.block.args, *(value for op in self.body.block.ops for value in op.results))
         for array in array_types(values):
             if array.on not in sets:
@@ -115,6 +115,11 @@ class GraphOp(irdl.IRDLOperation):
                         f"of consecutive elements, all of one size; write {outside.text(array.dtype)}, and "
                         "`flow.redistribute` inside"
                     )
+
+
+def is_joined(graph: GraphOp, kernels: Iterable[FuncOp]) -> bool:
+    """Whether a graph is on device sets with names, and not on the mesh of its module."""
+    return any(MESH in each.attributes for each in kernels) or any(name.startswith(f"{MESH}.") for name in graph.attributes)
 
 
 def _check_kernel(op: "KernelOp", kernels: dict[str, FuncOp]) -> None:

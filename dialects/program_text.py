@@ -28,7 +28,7 @@ _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 # A comment, or another string, may hold anything.
-_MESH = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*+"?|\barray\.mesh\s*=\s*"([^"\n]*)"')
+_MESH = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*+"?|\barray\.mesh(?:\.\w+)?\s*=\s*"([^"\n]*)"')
 
 
 class _Lexer(MLIRLexer):

@@ -25,7 +25,6 @@ from ...dialects.flow import GraphOp, KernelOp, TransferOp
 from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.ground.validation import checked
 from ...dialects.program_text import error_of, read_module
-from ...rewrites.decide.device_sets import DeviceSets, coordinates
 from ...rewrites.lower.materialise import Start
 from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.run_counts import Marks, executions
@@ -171,17 +170,8 @@ def lower(plan: State, granularity: str) -> Graph:
 def _lowering(constructor: Start) -> Callable[[State], Graph]:
     def lowering(plan: State) -> Graph:
         with without_collector():
-            made = Graph(lowered(plan, constructor), plan.source.traced)
-            return made if plan.table.sets is None else _on_sets(made, plan.table.sets)
+            traced = plan.source.traced
+            made = Graph(lowered(plan, constructor), traced)
+            return replace(made, own=dict.fromkeys(made.kernels, traced.foreign)) if made.is_joined else made
 
     return lowering
-
-
-def _on_sets(graph: Graph, sets: DeviceSets) -> Graph:
-    """The graph of a plan on several device sets. Raises Error for a set on which only arguments are."""
-    for name, value in zip(graph.arguments, sets.program.arguments, strict=True):
-        if (on := sets.arguments[value]).devices not in graph.sets:
-            helps = ["put ops there too", f"or leave out the claim of `{name}`"]
-            raise Error(f"nothing runs on {coordinates(on)}, where the argument `{name}` is", helps=helps)
-    foreign = () if graph.traced is None else graph.traced.foreign
-    return replace(graph, own=dict.fromkeys(graph.kernels, foreign))

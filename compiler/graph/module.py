@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from ...dialects.array import MESH, mesh_of
-from ...dialects.flow import GraphOp, KernelOp
+from ...dialects.array import mesh_of, meshes_of
+from ...dialects.flow import GraphOp, KernelOp, is_joined
 from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.op_text import array_types
@@ -37,7 +37,7 @@ class GraphModule:
     @cached_property
     def is_joined(self) -> bool:
         """Whether each kernel says its own mesh: a program of several kernels, perhaps on several device sets."""
-        return any(MESH in kernel.attributes for kernel in self.kernels.values())
+        return is_joined(self.op, self.kernels.values())
 
     @property
     def name(self) -> str:
@@ -49,8 +49,7 @@ class GraphModule:
         if not self.is_joined:
             return {"": mesh_of(self.op)}
         found = dict[str, Mesh]()
-        for kernel in self.kernels.values():
-            mesh = mesh_of(kernel)
+        for mesh in meshes_of(self.op, self.kernels.values()):
             found.setdefault(mesh.devices, mesh.whole())
         return found
 

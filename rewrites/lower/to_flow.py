@@ -11,11 +11,11 @@ kernels share one function. What happens in the trips of a loop stays in the ker
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntAttr, ModuleOp
+from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...dialects import flow, spmd
@@ -228,7 +228,7 @@ class _Graph(Local):
                 self.changed(node, reads[node], runs.makes(node))
             elif node in bodies:
                 self.called(kernels.of(bodies[node], node.on), reads[node], outs[node])
-        return [self.graph_op(name), *kernels.every]
+        return [self.graph_op(name, runs.nodes), *kernels.every]
 
     def in_time(self) -> Block:
         """The block with its loops. What is in trips is no kernel of its own later, so its products are swapped here."""
@@ -276,9 +276,13 @@ class _Graph(Local):
         self.graph.add_op(made)
         self.in_graph.update(zip(makes, made.results, strict=True))
 
-    def graph_op(self, name: str) -> Operation:
+    def graph_op(self, name: str, runs: Iterable[Run | Operation] = ()) -> Operation:
         self.graph.add_op(flow.ReturnOp(ends := [self.in_graph[each] for each in self.results]))
-        return flow.GraphOp(name, Region(self.graph), [cast(ArrayType, end.type) for end in ends])
+        made = flow.GraphOp(name, Region(self.graph), [cast(ArrayType, end.type) for end in ends])
+        run = {node.on for node in runs if isinstance(node, Run) and node.is_needed}
+        for devices in dict.fromkeys(each for each in self.given if each not in run):
+            made.attributes[f"{MESH}.{devices.devices}"] = StringAttr(str(devices))
+        return made
 
 
 def _typed(value: Global) -> Typed:
