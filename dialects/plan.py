@@ -192,6 +192,30 @@ class MarkAttr(Said[ValueMarks]):
         return ValueMarks(of.text("end"), of.numbers("closed"), bool(of.text("widened")), bool(of.text("trip")))
 
 
+class OnSet(NamedTuple):
+    """The coordinates of a device set, and the number of the tactic that claims it, counted from 1."""
+
+    coordinates: tuple[tuple[str, int], ...]
+    tactic: int
+
+    def __str__(self) -> str:
+        return f"{', '.join(f'{axis}={at}' for axis, at in self.coordinates)} by {self.tactic}"
+
+
+@irdl_attr_definition
+class OnAttr(Said[OnSet]):
+    """On which part of the mesh an op runs, or an argument is: `#plan.on<stage=1 by 4>`."""
+
+    name = "plan.on"
+    LIKE = "stage=1 by 4"
+    FORM = re.compile(r"(?P<at>[A-Za-z_]\w*=[0-9]{1,9}(?:, [A-Za-z_]\w*=[0-9]{1,9})*) by (?P<by>[0-9]{1,9})")
+
+    @classmethod
+    def said(cls, of: Reader) -> OnSet:
+        pairs = (each.partition("=") for each in of.text("at").split(", "))
+        return OnSet(tuple((axis, int(at)) for axis, _, at in pairs), int(of.text("by")))
+
+
 class Point(NamedTuple):
     """The axes on which a constraint sets the layout of its result."""
 
@@ -464,6 +488,7 @@ PLAN = Dialect(
         ClaimAttr,
         OwnAttr,
         MarkAttr,
+        OnAttr,
         PointAttr,
         StopAttr,
         ConflictAttr,

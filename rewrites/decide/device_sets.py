@@ -70,8 +70,7 @@ class DeviceSets:
     @property
     def along(self) -> set[str]:
         """The axes of which each set has one coordinate."""
-        part = self.every[0].part
-        return set() if part is None else {*part[0]} - {*self.every[0]}
+        return {*along(self.every[0])}
 
     def around(self, entry: Node | Control) -> Mesh:
         """Where an op runs, or all of a loop or a choice."""
@@ -107,13 +106,18 @@ class DeviceSets:
                     found.add((each, on))
 
 
-def coordinates(on: Mesh) -> str:
-    """A part of a mesh, said by its coordinates: `stage=1`."""
+def along(on: Mesh) -> dict[str, int]:
+    """The coordinates of a part of a mesh, on the axes that it has no more."""
     if on.part is None:
-        return str(on)
+        return {}
     whole, numbers = on.part
     found = next(at for number, at in enumerate(whole.coordinates()) if number == numbers[0])
-    return ", ".join(f"{place.name}={at}" for place, at in found.items() if place.name not in on)
+    return {place.name: at for place, at in found.items() if place.name not in on}
+
+
+def coordinates(on: Mesh) -> str:
+    """A part of a mesh, said by its coordinates: `stage=1`."""
+    return ", ".join(f"{axis}={at}" for axis, at in along(on).items()) or str(on)
 
 
 def on_sets(program: Program, claims: Claims) -> DeviceSets:

@@ -29,6 +29,7 @@ from ...dialects.plan import (
 from ...dialects.ranges.algebra import Place
 from ..decide.table import AxisTable, BlockedOp, Claim, Clash, Key, Table
 from ..program.program import NO_NODE, NO_VALUE, Program
+from .device_sets import note_sets, read_sets
 from .ends import RECONCILED, Ends, Holder, Notes, Texts, said
 from .verify import check_factors
 
@@ -38,6 +39,7 @@ def with_claims(table: Table, mesh: Mesh, tactics: Iterable[str]) -> ModuleOp:
     program, notes = table.program, Notes(table.program)
     for each in table.axes.values():
         _note_claims(each, program, notes)
+    note_sets(table.sets, notes)
     marked = {*table.widened, *table.each_trip, *(value for value, dims in table.closed.items() if dims)}
     for value in sorted(marked):
         holder, end = notes.ends.result(value)
@@ -101,6 +103,7 @@ def read_claims(program: Program, texts: Texts) -> Table:
         table.closed |= {value: frozenset(marks.closed)} if marks.closed else {}
         table.widened |= {value} if marks.widened else set()
         table.each_trip |= {value} if marks.each_trip else set()
+    table.sets = read_sets(program, ends, texts)
     for holder, stop in texts.of(StopAttr):
         _read_stop(table, ends, holder, stop)
     for name, clashes in (("", table.conflicts), (RECONCILED, table.reconciled)):

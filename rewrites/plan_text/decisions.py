@@ -26,6 +26,7 @@ from ..program.program import NO_VALUE, NodeId, Program, ValueId
 from ..redistribute.kinds.halo import joint
 from ..redistribute.path_text import path_text, read_path
 from ..redistribute.search import path
+from .device_sets import note_sets, read_sets
 from .ends import Ends, Holder, Notes, Texts, said
 from .verify import check_factors, check_moves, check_sums, refused
 
@@ -38,6 +39,7 @@ def with_decisions(decisions: Decisions, mesh: Mesh, tactics: Iterable[str]) -> 
     """A copy of the program's module with these decisions. `tactics` are the texts of the tactics that cause them."""
     program, notes = decisions.placements.program, Notes(decisions.placements.program)
     _note_places(decisions.placements, notes)
+    note_sets(decisions.placements.table.sets, notes)
     for number, carry in decisions.carried.items():
         node = program.nodes[number]
         notes.note(node.op, SumAttr(Carried(notes.ends.name(node), carry.pend, carry.once)))
@@ -134,7 +136,8 @@ def _laid_out(program: Program, nodes: list[OpPlacement], ends: Ends, texts: Tex
             raise Error(title, helps=["a home is a layout of the whole value, without pending sums"])
         is_result = program.producer[value] >= 0
         (results if holder is ends.last else pinned if is_result else arguments)[value] = layout
-    return placed_so(Placements(Table(program), program, nodes, pinned, results=results), arguments)
+    table = Table(program, sets=read_sets(program, ends, texts))
+    return placed_so(Placements(table, program, nodes, pinned, results=results), arguments)
 
 
 class _Moves:

@@ -24,6 +24,7 @@ from ...dialects.plan import (
     HomeAttr,
     MarkAttr,
     MoveAttr,
+    OnAttr,
     OwnAttr,
     PlaceAttr,
     PointAttr,
@@ -53,6 +54,7 @@ NAMES: dict[type[Attribute], str] = {
         (SumAttr, "sums"),
         (MoveAttr, "moves"),
         (ReadAttr, "reads"),
+        (OnAttr, "on"),
     )
 }
 """The attributes that hold lists of each kind."""
