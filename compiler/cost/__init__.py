@@ -8,6 +8,7 @@
     flops            what one device computes
     loops            the loops in which ranges run, and what each folds, stores and computes
     memory           the most bytes that one device stores at one time, by value
+    device_sets      what crosses from one device set to another, and why ops run where they do
     alike_ends       arguments and results, those that are alike together
     costs            bytes and flops of a call, of all of it or of a part, and the seconds that they take, slow links weighed
 

@@ -38,6 +38,8 @@ class Node(NamedTuple):
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
     collectives: tuple[CountedCollective, ...] = ()
+    sets: tuple[str, ...] = ()
+    """The names of its device sets, of a transfer both; none in a graph on one set."""
 
     @property
     def bytes(self) -> int:
@@ -82,7 +84,8 @@ def nodes(graph: GraphModule) -> tuple[Node, ...]:
             sent = counted_collectives(graph.kernels[name], marks)
         elif isinstance(op, flow.RedistributeOp):
             sent = counted_collectives(change(op), marks)
-        found.append(Node(len(found), kind, name, ins, outs, tuple(sent)))
+        sets = dict.fromkeys(type.on for type in array_types((*op.operands, *op.results)) if type.on)
+        found.append(Node(len(found), kind, name, ins, outs, tuple(sent), tuple(sets)))
     for name, value in zip(graph.results, end.operands, strict=True):
         found.append(Node(len(found), "result", name, (values[value],), ()))
     return tuple(found)

@@ -30,6 +30,7 @@ def to_json(graph: GraphModule, nodes: Sequence[Node], edges: Sequence[Edge]) ->
                     "name": node.name,
                     "operands": [value.name for value in node.operands],
                     "results": [_value(value) for value in node.results],
+                    **({"sets": node.sets} if node.sets else {}),
                     "bytes": node.bytes,
                     "collectives": [_collective(each) for each in node.collectives],
                 }

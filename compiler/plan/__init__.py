@@ -8,6 +8,7 @@
     claims               what a tactic says about values: checked, then propagated
       seeds              the claims before they are checked
       refusals           why a claim cannot be made, and what to do instead
+    on_parts             parts of a program on parts of the mesh, which are device sets
     annotation_outcomes  what the program says about layouts, and what the plan made of it
       annotation_claims  layouts that a program says, as claims
     derived_plans        the tactics of a plan on another program: a derivative, a batched function

@@ -5,6 +5,7 @@ Barriers, which only order nodes, are passed through. So a graph of 96 layers ha
     main_0, all_gather, main_1, all_gather, main_1, ...   -->   main_0, all_gather x 96, main_1 x 96
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +45,8 @@ def kernels_json(graph: Graph, pools: Pools) -> Json:
     return {
         "nodes": [_node(each, pools) for each in found],
         "edges": [[source, target, *flow] for (source, target), flow in edges.items()],
-        "issue": [of[node.number] for node in graph.nodes if node.kind in ("kernel", "redistribute")],
+        "issue": [of[node.number] for node in graph.nodes if node.kind in ("kernel", "redistribute", "transfer")],
+        "sets": [name for name in graph.sets if name],
         "barriers": sum(node.kind == "barrier" for node in graph.nodes),
     }
 
@@ -52,7 +54,7 @@ def kernels_json(graph: Graph, pools: Pools) -> Json:
 def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[int, int]]:
     """Groups nodes that are alike. Returns the groups, and for each node the number of its group.
 
-    The detail of a kernel is what it computes, that of a redistribution what it sends.
+    The detail of a kernel is what it computes, that of a redistribution what it sends, that of a transfer between which sets.
     """
     groups: dict[object, Alike] = {}
     of: dict[int, int] = {}
@@ -65,10 +67,13 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
             if name not in details:
                 details[name] = _computes(graph.kernels[name])
             detail = details[name]
-        elif node.kind == "redistribute":
-            detail = ", ".join([starred(str(each)) for each in node.collectives])
+        elif node.kind == "transfer":
+            detail = " to ".join(node.sets)
             before = tuple([of[makers[value.name]] for value in node.operands])
-        key = node.kind, name, detail, before
+        elif node.kind == "redistribute":
+            detail = ", ".join([_without_set(starred(str(each))) for each in node.collectives])
+            before = tuple([of[makers[value.name]] for value in node.operands])
+        key = node.kind, name, detail, before, node.sets
         group = groups.get(key)
         if group is None:
             group = groups[key] = Alike(len(groups), node.kind, name, detail)
@@ -83,6 +88,11 @@ def _computes(kernel: FuncOp) -> str:
     for name, count in Counter(op.name for op in kernel.body.walk() if op.results).items():
         ops[name.partition(".")[2]] += count
     return ", ".join(name if count == 1 else f"{count} {name}" for name, count in ops.most_common(5))
+
+
+def _without_set(text: str) -> str:
+    """A text in which axes are named without their device set, which the node says."""
+    return re.sub(r"@\w+", "", text)
 
 
 def _makers(nodes: Iterable[Node]) -> dict[str, int]:
@@ -110,7 +120,8 @@ def _node(each: Alike, pools: Pools) -> Json:
         "name": pools.text(each.name),
         "detail": pools.text(each.detail),
         "count": len(each.nodes),
-        "bytes": sum(node.bytes for node in each.nodes if node.collectives),
-        "axes": list(dict.fromkeys(axis for exchange in first.collectives for axis in exchange.axes)),
+        "bytes": sum(node.bytes for node in each.nodes if node.collectives or node.kind == "transfer"),
+        "on": first.sets,
+        "axes": list(dict.fromkeys(axis for exchange in first.collectives for axis in map(_without_set, exchange.axes))),
         "type": pools.text(", ".join(types[:3]) + (", …" if len(types) > 3 else "")),
     }

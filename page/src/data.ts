@@ -133,10 +133,14 @@ export interface KernelNode {
   count: number;
   bytes: number;
   axes: string[];
+  /** The device sets that it is on: two of a transfer, none if the graph is on one set. */
+  on: string[];
   type: number;
 }
 
 export interface Kernels {
+  /** The device sets, if there are several. */
+  sets: string[];
   nodes: KernelNode[];
   edges: [number, number, number, number][];
   issue: number[];

@@ -1,4 +1,4 @@
-// The dataflow graph: device-local kernels, and the redistributions between them; nodes that are alike are one.
+// The dataflow graph: device-local kernels, redistributions and transfers between them; nodes that are alike are one.
 import { computed, signal } from "@preact/signals";
 import { Axes, colour, colours } from "./axes";
 import { Canvas } from "./canvas";
@@ -20,15 +20,19 @@ function shorten(said: string, most: number) {
 }
 
 const isOutside = (node: KernelNode) => node.kind === "argument" || node.kind === "result";
-const sends = (node: KernelNode) => node.kind === "redistribute";
+const crosses = (node: KernelNode) => node.kind === "transfer";
+const sends = (node: KernelNode) => node.kind === "redistribute" || crosses(node);
 
 function title(node: KernelNode): string {
-  const name = sends(node) ? text(node.detail) || "moved on each device" : text(node.name);
+  const name = crosses(node) ? node.on.join(" → ") : sends(node) ? text(node.detail) || "moved on each device" : text(node.name);
   return shorten(name, 34) + (node.count > 1 ? ` × ${count(node.count)}` : "");
 }
 
 const subtitle = (node: KernelNode) =>
   sends(node) ? (node.bytes ? bytes(node.bytes) : "nothing is sent") : shorten(text(node.detail) || text(node.type), 38);
+
+/** The device set of a node and what it does, as one line. */
+const where = (node: KernelNode) => (node.on.length === 1 && !isOutside(node) ? `${node.on[0]}: ` : "");
 
 interface Drawn {
   node: KernelNode;
@@ -78,7 +82,7 @@ function lines(graph: Graph): Flows {
 }
 
 function widthOf(node: KernelNode) {
-  return Math.max(title(node).length * 7.3, subtitle(node).length * 6.1) + (sends(node) ? 34 + node.axes.length * 6 : 22);
+  return Math.max(title(node).length * 7.3, (where(node) + subtitle(node)).length * 6.1) + (sends(node) ? 34 + node.axes.length * 6 : 22);
 }
 
 function flows(graph: Graph, items: Drawn[]): Flow[] {
@@ -167,7 +171,7 @@ export function Kernels() {
                 {title(node)}
               </text>
               <text x={left} y={33} class="small faint">
-                {subtitle(node)}
+                {where(node) + subtitle(node)}
               </text>
             </g>
           );
@@ -185,6 +189,7 @@ function Facts({ graph, drawn }: { graph: Graph; drawn: number }) {
     <p class="note">
       <span>
         {exact(sum("kernel"))} kernels ({exact(of("kernel").length)} different), {exact(sum("redistribute"))} redistributions,{" "}
+        {graph.sets.length > 1 && `${exact(sum("transfer"))} transfers between ${exact(graph.sets.length)} device sets, `}
         {exact(graph.barriers)} barriers that order them. Nodes that are alike are one
         {all > drawn && `; the first ${drawn} of ${exact(all)} are drawn`}.
       </span>
@@ -195,17 +200,40 @@ function Facts({ graph, drawn }: { graph: Graph; drawn: number }) {
   );
 }
 
-/** All nodes in order of issue, a mark for each; those of the chosen one are marked. */
+/** All nodes in order of issue, a mark for each, in a lane for each device set; those of the chosen one are marked. */
 function Issue({ graph }: { graph: Graph }) {
   const most = 1200;
   const marks = graph.issue.slice(0, most);
+  const lanes = Math.max(graph.sets.length, 1);
+  const lane = (set: string) => Math.max(graph.sets.indexOf(set), 0);
   return (
-    <svg class="issue" viewBox={`0 0 ${Math.max(marks.length, 60)} 10`} preserveAspectRatio="none" role="img" aria-label="The nodes in order of issue">
+    <svg
+      class="issue"
+      viewBox={`0 0 ${Math.max(marks.length, 60)} ${10 * lanes}`}
+      style={{ height: `${22 * lanes}px` }}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label="The nodes in order of issue"
+    >
       {marks.map((number, index) => {
         const node = graph.nodes[number];
         const fill = number === chosen.value ? "var(--accent)" : !sends(node) ? "var(--rule-2)" : node.axes.length ? colour(node.axes[0]) : "var(--faint)";
+        const on = node.on.length ? node.on.map(lane) : [0];
+        const top = 10 * Math.min(...on);
+        // A transfer goes from the lane of one set to that of the other, which waits for it.
+        const span = 10 * (Math.max(...on) - Math.min(...on));
         return (
-          <rect key={index} x={index} y={sends(node) ? 0 : 3} width={0.8} height={sends(node) ? 10 : 4} style={{ fill }} onClick={() => (chosen.value = number)} />
+          <rect
+            key={index}
+            x={index}
+            y={top + (sends(node) ? 0 : 3)}
+            width={0.8}
+            height={span + (sends(node) ? 10 : 4)}
+            style={{ fill }}
+            onClick={() => (chosen.value = number)}
+          >
+            <title>{where(node) + title(node)}</title>
+          </rect>
         );
       })}
     </svg>
@@ -214,7 +242,7 @@ function Issue({ graph }: { graph: Graph }) {
 
 function Chosen({ graph }: { graph: Graph }) {
   const node = graph.nodes[chosen.value];
-  if (!node) return <p class="note chosen-kernel">Marks are nodes in order of issue: high ones are redistributions, in the colour of their axis.</p>;
+  if (!node) return <p class="note chosen-kernel">Marks are nodes in order of issue{graph.sets.length > 1 && ", in a lane for each device set"}: high ones are redistributions, in the colour of their axis{graph.sets.length > 1 && ", and transfers from lane to lane"}.</p>;
   return (
     <p class="chosen-kernel">
       <code>{title(node)}</code> <Axes axes={node.axes} /> {text(node.detail) && !sends(node) && <span>{text(node.detail)}</span>}{" "}

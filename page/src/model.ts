@@ -257,6 +257,8 @@ export function alike<T>(items: Iterable<T>, key: (item: T) => string): T[][] {
 /** Names for a tactic, the longest first: `DataParallel · data`, `DataParallel`. */
 export function tacticNames(tactic: string): string[] {
   const name = tactic.split("(")[0];
+  const on = /^on\(.*, (\w+=\d+)\)$/.exec(tactic)?.[1];
+  if (on) return [`on ${on}`, "on"];
   const axis = data.mesh.map(([each]) => each).find((each) => new RegExp(`['"]${each}[.'"]`).test(tactic));
   const stage = /stage=(\d)/.exec(tactic)?.[1];
   const short = `${name}${stage ? `-${stage}` : ""}`;

@@ -25,12 +25,14 @@ TEXT = "the order of rows in a text"
 MAIN = "which loops compute a good part of the program"
 STORED = "what is stored between two loops costs bandwidth of memory, which no other choice does"
 FILTER = "whether ops are tried at all; the cut then decides by `Price`"
+NUMBERS = "what is a number or a key, and not an array"
 NEEDED = {
     "compiler/advice/large_values.py:_frees": MEMORY,
     "compiler/advice/redundancy.py:silent": TEXT,
     "compiler/advice/redundancy.py:silent_rows": TEXT,
     "compiler/answers/expect.py:_heaviest": TEXT,
     "compiler/answers/summary.py:_summary": TEXT,
+    "compiler/cost/collectives.py:_of_one_device": "of the devices of several sets, one that receives most",
     "compiler/cost/loops.py:main_loops": MAIN,
     "compiler/cost/memory.py:_left_by": TEXT,
     "compiler/graph/nodes.py:counted_collectives": "the bytes of a collective follow from the larger of its two sides",
@@ -41,6 +43,8 @@ NEEDED = {
     "rewrites/decide/choices.py:price": FILTER,
     "rewrites/decide/deferred_reductions.py:growing": FILTER,
     "rewrites/decide/deferred_reductions.py:through": "of two minimum cuts of pending sums, that which costs less",
+    "rewrites/decide/device_sets.py:free": NUMBERS,
+    "rewrites/decide/device_sets.py:needs": "to which device set most bytes of a value go: all links between sets are alike",
     "rewrites/decide/free_ops.py:_computes_little": "what is free: an op that computes little may run on all devices",
     "rewrites/decide/in_memory.py:fits": MEMORY,
     "rewrites/decide/in_memory.py:within_memory": MEMORY,
@@ -53,6 +57,7 @@ NEEDED = {
     "rewrites/lower/loop_schedule.py:_is_little": STORED,
     "rewrites/lower/loop_schedule.py:flops_of": "of the branches of an op, the flops of the one that computes the most",
     "rewrites/lower/loop_schedule.py:spreads": STORED,
+    "rewrites/lower/to_flow.py:is_small": NUMBERS,
 }
 
 
