@@ -460,7 +460,7 @@ class Plan(State, Generic[R]):
 
         After `Microbatch(each=)` the original is the program that it makes, run whole, and not the function.
         """
-        return largest_difference(self, args, kwargs)
+        return largest_difference(self, args, kwargs, None if self.table.sets is None else self.lower().compile)
 
 
 def plan(fn: Callable[..., R], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object) -> Plan[R]:

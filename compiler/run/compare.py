@@ -18,20 +18,27 @@ from .extended_shard_map import is_explicit
 T = TypeVar("T")
 
 
-def largest_difference(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> float:
-    """The largest |a-b|/(1e-3+|b|) between the partitioned and the original function's results."""
-    return max(differences(plan, args, kwargs).values(), default=0.0)
+Run = Callable[..., object]
 
 
-def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, float]:
+def largest_difference(
+    plan: State, args: Sequence[object], kwargs: Mapping[str, object], run: Callable[[], Run] | None = None
+) -> float:
+    """The largest |a-b|/(1e-3+|b|) between the partitioned and the original function's results.
+
+    `run` makes what runs the plan, if that is not `Compiled`.
+    """
+    return max(differences(plan, args, kwargs, run).values(), default=0.0)
+
+
+def differences(
+    plan: State, args: Sequence[object], kwargs: Mapping[str, object], run: Callable[[], Run] | None = None
+) -> dict[str, float]:
     """For each result, the largest |a-b|/(1e-3+|b|) of its elements. Raises Error if NaNs or infinities differ."""
     traced = plan.source.traced
     if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves((args, kwargs))):
         raise Error("`check` compares arrays, got a traced value", helps=["call it outside of `jax.jit` and `jax.grad`"])
-    compiled = Compiled(plan)
-    # All results are fetched whole.
-    compiled.told = True
-    ours = _run("the plan", plan, compiled, args, kwargs)
+    ours = _run("the plan", plan, _compiled(plan) if run is None else run(), args, kwargs)
     # Another program than the function is compared with itself, run whole.
     whole = jax.jit(traced.function.fn, static_argnames=traced.function.static)
     original = traced.as_traced if traced.changes else whole
@@ -42,6 +49,13 @@ def differences(plan: State, args: Sequence[object], kwargs: Mapping[str, object
         for name, *pair in zip(traced.result_names, ours, theirs, strict=True)
         if not is_void(pair[0])
     }
+
+
+def _compiled(plan: State) -> Compiled:
+    made = Compiled(plan)
+    # All results are fetched whole.
+    made.told = True
+    return made
 
 
 def _run(

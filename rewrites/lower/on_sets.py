@@ -42,7 +42,12 @@ def run_on(kernel: FuncOp, devices: Mesh, parts: Sequence[SubAxis]) -> None:
         for name, said in op.properties.items():
             if isinstance(said, AxesAttr):
                 op.properties[name] = AxesAttr(replaced(said.data, axes))
-    set_mesh(kernel, with_parts(devices, replaced(tuple(parts), axes)))
+    set_mesh(kernel, split(devices, parts))
+
+
+def split(devices: Mesh, parts: Sequence[SubAxis]) -> Mesh:
+    """A device set with the sub-axes that the program uses on the whole mesh."""
+    return with_parts(devices, replaced(tuple(parts), axes_on(devices)))
 
 
 def sub_axes(types: Iterable[ArrayType]) -> list[SubAxis]:

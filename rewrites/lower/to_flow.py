@@ -11,7 +11,7 @@ kernels share one function. What happens in the trips of a loop stays in the ker
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects import func
@@ -29,6 +29,7 @@ from ...dialects.ranges.algebra import SubAxis
 from ...dialects.types import ArrayType
 from ..decide.device_sets import SMALL
 from ..emit import again
+from ..program.breadth_first import reached
 from ..redistribute.around_loops import has_loops as are_in_time
 from ..redistribute.kinds.folds import still_pending
 from ..redistribute.kinds.local import EachTrip
@@ -40,7 +41,7 @@ from .in_time import run_in_time
 from .joined_transforms import join_transforms
 from .local_redistribution import stepped, way_of
 from .materialise import Start
-from .on_sets import on_set, run_on, sub_axes
+from .on_sets import on_set, run_on, split, sub_axes
 from .runs import CUTS, Change, ChangeOp, Run, Runs, Typed
 from .to_spmd import Local, in_space
 from .transposed_products import swap_products
@@ -84,7 +85,8 @@ class _Graph(Local):
         """The device set of each value, and of each op."""
         self.sets = dict[Operation, Mesh | None]()
         self.copies = dict[tuple[SSAValue, ArrayType, Mesh], Global]()
-        self.free = dict[SSAValue, bool]()
+        self.free = dict[SSAValue, int]()
+        """The values that depend on nothing but numbers and keys, numbered in the order in which they are made."""
         self.again = dict[tuple[SSAValue, Mesh | None], SSAValue]()
         self.changes = list[Change]()
         super().__init__(types)
@@ -128,11 +130,16 @@ class _Graph(Local):
         self.where.update(zip(self.block.args, sets, strict=False))
 
     def mark(self) -> None:
-        """Notes where the ops run that were written since it was last called."""
-        op = self.block.last_op
+        """Notes where the ops run that were written since it was last called, and what another set could make too."""
+        new, op = list[Operation](), self.block.last_op
         while op is not None and op not in self.sets:
-            self.sets[op] = self.devices
+            new.append(op)
             op = op.prev_op
+        for op in reversed(new):
+            self.sets[op] = self.devices
+            is_local = isinstance(op, LaxOp | spmd.CoordinateOp) and not isinstance(op, RegionOp | WholeOp)
+            if is_local and all(each in self.free or self.is_small(each) for each in op.operands):
+                self.free.update((each, len(self.free)) for each in op.results)
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
         if self.devices is not None:
@@ -165,11 +172,10 @@ class _Graph(Local):
         is_part = target is not None and sent is type.layout and target.layout.natural is target.layout
         wanted = target if is_part and target is not None and sent.covers(target.layout) else type
         key = local, wanted, here
-        if key not in self.copies:
-            is_free = self.is_free(local)
-            (self.copies[key],) = (
-                self.known([self.made_here(local)], [type]) if is_free else [self.copied(source, sent, wanted, at)]
-            )
+        if key not in self.copies and local in self.free:
+            (self.copies[key],) = self.known([self.made_here(local)], [type])
+        elif key not in self.copies:
+            self.copies[key] = self.copied(source, sent, wanted, at)
         return self.copies[key]
 
     def copied(self, source: Global, sent: Layout, wanted: ArrayType, at: Mesh | None) -> Global:
@@ -185,31 +191,40 @@ class _Graph(Local):
         (made,) = self.change(Change([type_of(source)], [arrives], is_transfer=True), [on_device(source)])
         return made if arrives is wanted else self.redistribute([made], [wanted])[0]
 
-    def is_free(self, local: SSAValue) -> bool:
-        """Whether a value depends on nothing but numbers and keys, so that another set can make it too."""
-        if local not in self.free:
-            op = local.owner
-            makes = isinstance(op, LaxOp | spmd.CoordinateOp) and not isinstance(op, RegionOp | WholeOp)
-            given = makes and cast(Operation, op).operands
-            self.free[local] = makes and all(self.is_small(each) or self.is_free(each) for each in given or ())
-        return self.free[local]
-
     def is_small(self, local: SSAValue) -> bool:
         """Whether a value is an argument that is a number or a key."""
         return local.owner is self.block and cast(ArrayType, local.type).nbytes <= SMALL
 
     def made_here(self, local: SSAValue) -> SSAValue:
         """The same value, computed on the set on which the program is now."""
-        if self.is_small(local):
-            return on_device(self.here(Built(None, local, self.types[local])))
-        op = cast(Operation, local.owner)
-        if isinstance(op, ConstantOp):
-            return local
-        if (local, self.devices) not in self.again:
-            made = again(op, list(map(self.made_here, op.operands)), op.result_types)
-            self.block.add_op(made)
-            self.again.update(((old, self.devices), new) for old, new in zip(op.results, made.results, strict=True))
-        return self.again[local, self.devices]
+
+        def before(value: SSAValue) -> Sequence[SSAValue]:
+            return () if self.is_small(value) or (value, self.devices) in self.again else cast(Operation, value.owner).operands
+
+        made = dict[SSAValue, SSAValue]()
+        for value in sorted(reached([local], before), key=lambda each: self.free.get(each, -1)):
+            op = value.owner
+            if (known := self.again.get((value, self.devices))) is not None:
+                made[value] = known
+            elif self.is_small(value):
+                made[value] = on_device(self.here(Built(None, value, self.types[value])))
+            elif isinstance(op, ConstantOp):
+                made[value] = value
+            elif value not in made:
+                made.update(self.op_again(cast(Operation, op), made))
+        return made[local]
+
+    def op_again(self, op: Operation, made: Mapping[SSAValue, SSAValue]) -> Mapping[SSAValue, SSAValue]:
+        """Writes an op once more, on what was made of its operands."""
+        new = again(op, [made[each] for each in op.operands], op.result_types)
+        self.block.add_op(new)
+        found = dict[SSAValue, SSAValue](zip(op.results, new.results, strict=True))
+        for old, value in found.items():
+            if old in self.types:
+                # Other kernels of the set may read it too. What has no type stays in its kernel.
+                self.known([value], [self.types[old]])
+                self.again[old, self.devices] = value
+        return found
 
     # --- the graph -------------------------------------------------------------------------------------------------
 
@@ -221,14 +236,18 @@ class _Graph(Local):
         self.results = runs.ends
         outs = {node: runs.outs(node) for node in runs.nodes if isinstance(node, Run) and node.is_needed}
         # Kernels are changed once none reads values of others any more, and what changes read is known.
-        bodies, kernels = {node: node.body(outs[node]) for node in outs}, _Kernels(name, sub_axes(self.types.values()))
+        parts = sub_axes(self.types.values())
+        bodies, kernels = {node: node.body(outs[node]) for node in outs}, _Kernels(name, parts)
         reads = {node: runs.reads(node) for node in runs.nodes}
         for node in runs.nodes:
             if isinstance(node, Operation):
                 self.changed(node, reads[node], runs.makes(node))
             elif node in bodies:
                 self.called(kernels.of(bodies[node], node.on), reads[node], outs[node])
-        return [self.graph_op(name, runs.nodes), *kernels.every]
+        made = self.graph_op(name)
+        for devices in dict.fromkeys(each for each in self.given if each not in {node.on for node in bodies}):
+            made.attributes[f"{MESH}.{devices.devices}"] = StringAttr(str(split(devices, parts)))
+        return [made, *kernels.every]
 
     def in_time(self) -> Block:
         """The block with its loops. What is in trips is no kernel of its own later, so its products are swapped here."""
@@ -276,13 +295,9 @@ class _Graph(Local):
         self.graph.add_op(made)
         self.in_graph.update(zip(makes, made.results, strict=True))
 
-    def graph_op(self, name: str, runs: Iterable[Run | Operation] = ()) -> Operation:
+    def graph_op(self, name: str) -> Operation:
         self.graph.add_op(flow.ReturnOp(ends := [self.in_graph[each] for each in self.results]))
-        made = flow.GraphOp(name, Region(self.graph), [cast(ArrayType, end.type) for end in ends])
-        run = {node.on for node in runs if isinstance(node, Run) and node.is_needed}
-        for devices in dict.fromkeys(each for each in self.given if each not in run):
-            made.attributes[f"{MESH}.{devices.devices}"] = StringAttr(str(devices))
-        return made
+        return flow.GraphOp(name, Region(self.graph), [cast(ArrayType, end.type) for end in ends])
 
 
 def _typed(value: Global) -> Typed:
