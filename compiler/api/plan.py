@@ -38,7 +38,7 @@ from ..cost.device_sets import Transfer, transfers
 from ..cost.flops import Flops, flops_per_device
 from ..cost.loops import LoopRun
 from ..cost.memory import Memory
-from ..graph.graph import Graph, lower
+from ..graph.graph import Graph, lower, runner
 from ..inputs.checks import Axes, mesh_given, run_tactic, said_patterns, tactic_given
 from ..inputs.files import write_text
 from ..inputs.names import Patterns
@@ -460,7 +460,7 @@ class Plan(State, Generic[R]):
 
         After `Microbatch(each=)` the original is the program that it makes, run whole, and not the function.
         """
-        return largest_difference(self, args, kwargs, None if self.table.sets is None else self.lower().compile)
+        return largest_difference(self, args, kwargs, runner(self))
 
 
 def plan(fn: Callable[..., R], mesh: Mesh, /, *args: object, static_argnames: Sequence[str] = (), **kwargs: object) -> Plan[R]:

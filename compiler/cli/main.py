@@ -158,13 +158,14 @@ def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what:
 
     NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan.
     """
+    from ..graph.graph import runner
     from ..run.trial_run import enough_devices, errors, host_devices, input_leaves
     from .tables import compared
 
     host_devices(devices)
     plan = made(**what)
     enough_devices(plan)
-    found = errors(plan, input_leaves(plan, files, seed))
+    found = errors(plan, input_leaves(plan, files, seed), runner(plan))
     printed(compared(plan, found))
     worst, error = max(found.items(), key=itemgetter(1), default=("", 0.0))
     if error > tolerance:

@@ -33,6 +33,7 @@ from ..gc_pause import without_collector
 from ..ops.shard_map import on_devices, own_collectives
 from ..plan.lowering import lowered
 from ..plan.state import State
+from ..run.compare import Run
 from .module import GraphModule, foreign_of
 from .nodes import Edge, Node, edges, nodes
 from .run import CompiledGraph, Placed, stablehlo
@@ -164,6 +165,11 @@ def lower(plan: State, granularity: str) -> Graph:
     """Lowers a plan to a graph, once for each granularity. Raises Error for an unknown one."""
     helps = "the program of each device is `plan.spmd()`, and what JAX makes of it `plan.compile().lower(*args)`"
     return plan.once(_lowering(cut_at(granularity, helps)))
+
+
+def runner(plan: State) -> Callable[[], Run] | None:
+    """What makes a plan on several device sets run, as a graph. None for a plan on one: it is one program."""
+    return None if plan.table.sets is None else lower(plan, "whole").compile
 
 
 @cache

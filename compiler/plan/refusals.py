@@ -219,10 +219,10 @@ def no_place(plan: State, axes: Sequence[str]) -> Error | None:
     return None
 
 
-def several_sets(plan: State, what: str) -> Error | None:
-    """The error for what only a plan on one device set has; None if this one is."""
+def on_parts(plan: State, what: str) -> Error | None:
+    """The error for what only a plan on its whole mesh has; None if this one is."""
     if plan.table.sets is None:
         return None
     names = " and ".join(map(coordinates, plan.table.sets.every))
     helps = ["`plan.lower()` is a graph of kernels on the sets: print it, and run it by `plan.lower().compile()`"]
-    return Error(f"{what} is of one device set, and the plan is on several: {names}", helps=helps)
+    return Error(f"{what} is of a whole mesh, and the plan is on parts of it: {names}", helps=helps)

@@ -6,7 +6,7 @@ errors(plan, leaves)                 -->    {"result": 4.7e-07}
 
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ..inputs.names import match
 from ..jax_private import jax, jnp, tree
 from ..ops.prng_keys import aval_text, is_key
 from ..plan.state import State
-from .compare import differences
+from .compare import Run, differences
 
 
 def host_devices(count: int) -> None:
@@ -92,9 +92,12 @@ def drawn(random: np.random.Generator, aval: ShapedArray) -> Array:
     return jnp.asarray(random.integers(0, 2 if dtype.kind == "b" else 8, aval.shape), dtype)
 
 
-def errors(plan: State, leaves: Sequence[Array | np.ndarray]) -> dict[str, float]:
-    """For each result, the difference between the partitioned run on these arrays and the original."""
+def errors(plan: State, leaves: Sequence[Array | np.ndarray], run: Callable[[], Run] | None = None) -> dict[str, float]:
+    """For each result, the difference between the partitioned run on these arrays and the original.
+
+    `run` makes what runs the plan, if that is not `Compiled`.
+    """
     traced = plan.source.traced
     values = tree.tree_unflatten(traced.in_tree, leaves)
     bound = passed(traced.function.signature, {**dict(zip(traced.arguments, values, strict=True)), **traced.static})
-    return differences(plan, bound.args, bound.kwargs)
+    return differences(plan, bound.args, bound.kwargs, run)

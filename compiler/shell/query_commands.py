@@ -201,6 +201,15 @@ def loops(asked: Asked) -> str:
     return asked.shown(asked.plan.loops())
 
 
+@command("look", "transfers [all]", "transfers", "all")
+def transfers(asked: Asked) -> str:
+    """What crosses from one device set to another, for which op, and why that runs there.
+
+    transfers     -->     block0   stage=0   stage=1   512   dot_general
+    """
+    return asked.shown(asked.plan.transfers())
+
+
 @command("look", "blocked [NUMBER | all]", "blocked", "all", slow="trying what could be done")
 def blocked(asked: Asked) -> str:
     """Where propagation stopped, why, and what to do.

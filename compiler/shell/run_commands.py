@@ -8,6 +8,7 @@ from rich.text import Text
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..api.plan import Plan
+from ..graph.graph import runner
 from ..inputs.files import write_text
 from ..plan.lowering import first_lines
 from ..run.trial_run import enough_devices, errors, input_leaves
@@ -66,7 +67,7 @@ def _screen(session: Session, form: str) -> list[str]:
 
 def _compared(plan: Plan) -> Mapping[str, float]:
     enough_devices(plan)
-    return errors(plan, input_leaves(plan, (), 0))
+    return errors(plan, input_leaves(plan, (), 0), runner(plan))
 
 
 @command("try", "check", "check", slow="compiling and running both")

@@ -9,10 +9,12 @@ a device receives 1.5 MiB in a call, before 0 bytes; it holds 3.0 MiB of argumen
 from collections.abc import Iterator, Mapping
 
 from ...dialects.ground.amounts import counted, of_bytes
+from ...rewrites.decide.device_sets import coordinates
 from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
 from ..cost.alike_ends import argument_bytes
 from ..cost.collectives import bytes_per_device, counts
+from ..cost.device_sets import transfers
 from ..cost.flops import flops_per_device
 from ..plan.layouts import layouts
 from ..plan.state import State
@@ -28,6 +30,7 @@ def changes(before: State, after: State, most: int = MOST_LAYOUTS) -> list[str]:
         *_layouts(layouts(before), layouts(after), most),
         *_collectives(counts(before), counts(after)),
         *_bytes(before, after),
+        *_device_sets(before, after),
         *_flops(before, after),
         *_conflicts(before, after),
         *_stops(before, after),
@@ -56,6 +59,16 @@ def _bytes(before: State, after: State) -> Iterator[str]:
         (sent, sends), (held, holds) = pairs
         received = f"receives {sends} in a call" + (f", before {sent}" if sent != sends else "")
         yield f"a device {received}; it holds {holds} of arguments" + (f", before {held}" if held != holds else "")
+
+
+def _device_sets(before: State, after: State) -> Iterator[str]:
+    """The device sets that the plan has now, and what crosses between them."""
+    if after.table.sets is None or after.table.sets is before.table.sets:
+        return
+    crossing = transfers(after)
+    size = of_bytes(sum(each.bytes for each in crossing))
+    more = f"; {counted(len(crossing), 'value')} cross between them, {size}" if crossing else ""
+    yield f"runs on {' and '.join(map(coordinates, after.table.sets.every))}{more}"
 
 
 def _flops(before: State, after: State) -> Iterator[str]:

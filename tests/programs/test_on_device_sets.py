@@ -245,7 +245,7 @@ def test_what_is_wrong_is_said_and_the_plan_stays(wrong: str) -> None:
 def test_what_is_of_one_set_is_refused() -> None:
     plan = staged()
     for act in (plan.spmd, plan.compile):
-        with pytest.raises(pt.Error, match="SPMD text is of one device set, and the plan is on several: stage=0 and stage=1"):
+        with pytest.raises(pt.Error, match="SPMD text is of a whole mesh, and the plan is on parts of it: stage=0 and stage=1"):
             act()
     with pytest.raises(pt.Error, match="the plan has loops, t:2, and a loop runs on one device set"):
         pt.plan(step, MESH, PARAMS, X, Y).tile("x", 0, "t:2").on("block0", stage=0)
