@@ -8,8 +8,9 @@ computed where it is needed; so is a sum of cotangents that come from two sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self, cast
 
 from jax import Array
@@ -44,6 +45,8 @@ class Value:
     """A constant."""
     by: Call | Between | None = None
     """What makes it on its set."""
+    rows: Sequence[Value] = ()
+    """What the trips of a `scan` have made, of which it is the stack. Another `scan` takes them one by one."""
 
     @classmethod
     def of(cls, array: Array) -> Self:
@@ -118,6 +121,7 @@ def read_calls(function: UserFunction, program: ClosedJaxpr) -> Calls:
     if not reader.sets:
         helps = ["call some: a = pt.kernel(fn, devices=pt.devices(2))", "or use pt.jit, for a program on one mesh"]
         raise function.error(f"`{function.name}` calls no kernels", *helps)
+    results = [reader.whole(value, None) for value in results]
     results = [reader.at(value, reader.home(value)) for value in results]
     for made in reader.effects:
         if not made.copies:
@@ -138,6 +142,8 @@ class _Reader:
         self.made = 0
         self.effects: list[Made] = []
         """Equations that are not placed yet, and do more than compute."""
+        self.stacks = dict[Value, Value]()
+        """The stacks of what trips have made, where more than a `scan` reads them."""
         self.sets: dict[str, Mesh] = {}
         """Name -> device set, in the order in which kernels use them."""
 
@@ -153,22 +159,54 @@ class _Reader:
         for eqn in jaxpr.eqns:
             where = Origin(eqn.source_info, outer)
             if eqn.primitive in KERNELS:
-                made = self.called(eqn, list(map(value, eqn.invars)), where)
+                made = self.called(eqn, [self.whole(value(atom), where) for atom in eqn.invars], where)
+            elif eqn.primitive.name == "scan" and has_kernels(eqn.params["jaxpr"]):
+                made = self.unrolled(eqn, list(map(value, eqn.invars)), where)
             elif any(map(has_kernels, jaxprs_in_params(eqn.params))):
                 inner = self.opened(eqn, where)
                 made = self.run(inner.jaxpr, list(map(Value.of, inner.consts)), list(map(value, eqn.invars)), where)
             else:
-                ins = [known[atom] for atom in eqn.invars if isinstance(atom, Var)]
+                ins = [self.whole(known[atom], where) for atom in eqn.invars if isinstance(atom, Var)]
                 made = self.between(eqn, ins, where)
             known.update(zip(eqn.outvars, made, strict=True))
         return list(map(value, jaxpr.outvars))
+
+    def unrolled(self, eqn: JaxprEqn, ins: Sequence[Value], where: Origin) -> list[Value]:
+        """The trips of a `scan` in which kernels are called, written out one after another."""
+        params, inner = eqn.params, cast(ClosedJaxpr, eqn.params["jaxpr"])
+        consts, carries, length = params["num_consts"], params["num_carry"], params["length"]
+        given, carry, stacked = ins[:consts], list(ins[consts : consts + carries]), ins[consts + carries :]
+        trips = dict[int, list[Value]]()
+        for trip in reversed(range(length)) if params["reverse"] else range(length):
+            slices = [each.rows[trip] if each.rows else self.applied(partial(_slice, trip), [each], where) for each in stacked]
+            known = list(map(Value.of, inner.consts))
+            made = self.run(inner.jaxpr, known, [*given, *carry, *slices], where)
+            carry, trips[trip] = made[:carries], made[carries:]
+        rows = zip(*(trips[trip] for trip in range(length)), strict=True)
+        ends = [cast(ShapedArray, end.aval) for end in eqn.outvars[carries:]]
+        if not length:
+            return [*carry, *(self.applied(partial(jnp.zeros, end.shape, end.dtype), (), where) for end in ends)]
+        return [*carry, *(Value(end, rows=row) for end, row in zip(ends, rows, strict=True))]
+
+    def whole(self, value: Value, where: Origin | None) -> Value:
+        """A value, stacked if it is what the trips of a `scan` have made."""
+        if not value.rows:
+            return value
+        if value not in self.stacks:
+            self.stacks[value] = self.applied(_stack, [self.whole(row, where) for row in value.rows], where)
+        return self.stacks[value]
+
+    def applied(self, function: Callable[..., Array], ins: Sequence[Value], where: Origin | None) -> Value:
+        """JAX code that makes one value of others."""
+        made = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(each.aval.shape, each.aval.dtype) for each in ins))
+        return self.run(made.jaxpr, list(map(Value.of, made.consts)), ins, where)[0]
 
     def opened(self, eqn: JaxprEqn, where: Origin) -> ClosedJaxpr:
         """The program of a call in which kernels are called. Raises Error for one that runs several times, or by choice."""
         name = eqn.primitive.name
         if name not in OPENED:
             title = f"`{name}` calls kernels, and a program's own steps are only calls"
-            helps = ["put the whole loop into one kernel: pt.kernel(fn, devices=...)", "or write the trips out in Python"]
+            helps = ["put all of it into one kernel: pt.kernel(fn, devices=...)", "or use a `scan`, whose trips are written out"]
             raise self.error(title, where, *helps)
         return closed(called_program(eqn))
 
@@ -261,6 +299,16 @@ class _Reader:
     def error(self, title: str, where: Origin, *helps: str) -> Error:
         location = source_line_of(where).location() or self.function.location()
         return Error(title, location=location, label="here", helps=helps)
+
+
+def _slice(trip: int, stacked: Array) -> Array:
+    """What a trip of a `scan` sees of a stacked array."""
+    return jax.lax.index_in_dim(stacked, trip, keepdims=False)
+
+
+def _stack(*rows: Array) -> Array:
+    """What the trips of a `scan` have made, as one array."""
+    return jnp.stack(rows)
 
 
 def has_kernels(jaxpr: Jaxpr | ClosedJaxpr) -> bool:

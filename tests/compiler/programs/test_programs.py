@@ -374,3 +374,40 @@ def test_second_derivatives_of_tiled_kernels() -> None:
     for whole in (jax.hessian, jax.jacfwd):
         close(whole(lambda x: sine(x).sum())(z), whole(lambda x: jnp.sin(x).sum())(z))
     close(jax.jacfwd(lambda s: sine(z * s).sum())(1.0), (z * np.cos(z)).sum())
+
+
+def layers_on_two_sets() -> tuple[Any, Any]:
+    rows = [pt.Tile({"x": 0}, "data")]
+    left, right = (pt.kernel(layer, devices=pt.Mesh(data=size).on(f"set{size}"), tactics=rows) for size in (2, 4))
+    return left, right
+
+
+def test_a_scan_of_kernels_on_two_sets_is_written_out() -> None:
+    def scanned(left: Any, right: Any) -> Any:
+        def f(x: Any, ws: Any) -> Any:
+            def body(x: Any, w: Any) -> Any:
+                y = left(x, w)
+                return right(y, w * 2), y.sum()
+
+            x, sums = jax.lax.scan(body, x, ws)
+            # What the trips have made is read by those of the next loop, and as one array.
+            x, _ = jax.lax.scan(lambda x, s: (left(x, ws[0] * s), None), x, sums, reverse=True)
+            return left(x, ws[0]).sum() + (sums**2).sum()
+
+        return jax.value_and_grad(f, (0, 1))
+
+    x, ws = (np.random.default_rng(0).standard_normal(shape, np.float32) for shape in ((8, 8), (3, 8, 8)))
+    found, expected = pt.program(scanned(*layers_on_two_sets()))(x, ws), scanned(layer, layer)(x, ws)
+    close(found, expected)
+
+
+def test_a_scan_of_no_trips_calls_no_kernels() -> None:
+    left, right = layers_on_two_sets()
+
+    def program(x: Any, ws: Any) -> Any:
+        return jax.lax.scan(lambda x, w: (left(x, w), x.sum()), right(x, x), ws)
+
+    x = np.eye(8, dtype=np.float32)
+    last, sums = pt.program(program)(x, np.zeros((0, 8, 8), np.float32))
+    np.testing.assert_allclose(last, layer(x, x))
+    assert sums.shape == (0,)
