@@ -206,8 +206,8 @@ class _Reader:
         name = eqn.primitive.name
         if name not in OPENED:
             title = f"`{name}` calls kernels, and a program's own steps are only calls"
-            helps = ["put all of it into one kernel: pt.kernel(fn, devices=...)", "or use a `scan`, whose trips are written out"]
-            raise self.error(title, where, *helps)
+            scan = "or use a `scan`, whose trips are written out"
+            raise self.error(title, where, "put all of it into one kernel: pt.kernel(fn, devices=...)", scan)
         return closed(called_program(eqn))
 
     def called(self, eqn: JaxprEqn, ins: Sequence[Value], where: Origin) -> list[Value]:

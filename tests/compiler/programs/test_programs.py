@@ -383,7 +383,7 @@ def layers_on_two_sets() -> tuple[Any, Any]:
 
 
 def test_a_scan_of_kernels_on_two_sets_is_written_out() -> None:
-    def scanned(left: Any, right: Any) -> Any:
+    def scanned(left: Any, right: Any) -> Callable[..., Any]:
         def f(x: Any, ws: Any) -> Any:
             def body(x: Any, w: Any) -> Any:
                 y = left(x, w)
