@@ -20,6 +20,7 @@
       trip_ops              what is over a loop, in one of its trips
       trip_regions          how the number of a trip enters the regions of ops
     to_flow                 constructors of graphs of kernels
+      across_sets           the device-local program on several device sets, and what crosses
       runs                  device-local code, cut at changes of layout, and between device sets
       on_sets               the axes of a device set, in types and in kernels
 

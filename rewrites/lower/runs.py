@@ -111,8 +111,8 @@ class Runs:
         changes: Sequence[Change],
         ends: Sequence[Typed],
         cutting: tuple[type[Operation], ...],
-        sets: Mapping[Operation, Mesh | None],
-        where: Mapping[SSAValue, Mesh | None],
+        sets: Mapping[Operation, Mesh],
+        where: Mapping[SSAValue, Mesh],
         *,
         has_loops: bool,
     ) -> None:

@@ -10,32 +10,27 @@ kernels share one function. What happens in the trips of a loop stays in the ker
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import cast
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...dialects import flow, spmd
+from ...dialects import flow
 from ...dialects.array import MESH, on_part
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
-from ...dialects.lax import ConstantOp, LaxOp, RegionOp, WholeOp
-from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import SubAxis
 from ...dialects.types import ArrayType
-from ..decide.device_sets import SMALL
-from ..emit import again
-from ..program.breadth_first import reached
 from ..redistribute.around_loops import has_loops as are_in_time
 from ..redistribute.kinds.folds import still_pending
 from ..redistribute.kinds.local import EachTrip
 from ..redistribute.search import path
 from ..redistribute.steps import Path
-from .constructors import Built, End, Global, Globals, Make, Types, function, on_device, returned, said, type_of
+from .across_sets import OnSets
+from .constructors import End, Global, Globals, Types, function, on_device, returned, said, type_of
 from .fuse import AsWritten, replayed
 from .in_time import run_in_time
 from .joined_transforms import join_transforms
@@ -73,160 +68,21 @@ def cut_at(granularity: str, *helps: str) -> Start:
     raise Error(f"`{granularity}` is not a granularity", helps=[f"take {known}", *helps])
 
 
-class _Graph(Local):
+class _Graph(OnSets):
     """Writes a graph, from the device-local program, which it cuts where its `cuts` are."""
 
     cuts: tuple[type[Operation], ...] = (ChangeOp,)
 
     def __init__(self, types: Types) -> None:
-        self.types = dict[SSAValue, ArrayType]()
-        """Each device's part of a value -> the type of the value."""
-        self.where = dict[SSAValue, Mesh | None]()
-        """The device set of each value, and of each op."""
-        self.sets = dict[Operation, Mesh | None]()
-        self.copies = dict[tuple[SSAValue, ArrayType, Mesh], Global]()
-        self.free = dict[SSAValue, int]()
-        """The values that depend on nothing but numbers and keys, numbered in the order in which they are made."""
-        self.again = dict[tuple[SSAValue, Mesh | None], SSAValue]()
-        self.changes = list[Change]()
         super().__init__(types)
         self.graph, self.results = Block(), list[Typed]()
         self.in_graph = dict[Typed, SSAValue]()
         """Values -> those of the graph."""
 
-    # --- the device-local program ----------------------------------------------------------------------------------
-
-    def known(self, values: Sequence[SSAValue], types: Types) -> list[Global]:
-        self.types.update(zip(values, types, strict=True))
-        self.where.update(dict.fromkeys(values, self.devices))
-        return super().known(values, types)
-
-    def build(self, local: SSAValue, type: ArrayType) -> Global:
-        self.types.setdefault(local, type)
-        self.where.setdefault(local, self.devices)
-        return super().build(local, type)
-
-    def change(self, change: Change, locals: Sequence[SSAValue]) -> list[Global]:
-        op = ChangeOp(locals, [each.local for each in change.after], {"number": IntAttr(len(self.changes))})
-        self.changes.append(change)
-        self.block.add_op(op)
-        return self.known(op.results, change.after)
-
     def finish_into(self, end: End, values: Globals) -> None:
         self.end_nest()
         self.mark()
         self.results = list(map(_typed, values))
-
-    # --- on device sets --------------------------------------------------------------------------------------------
-
-    def on(self, devices: Mesh | None) -> None:
-        if devices is not self.devices:
-            self.end_nest()
-            self.mark()
-            self.devices = devices
-
-    def given_on(self, sets: Sequence[Mesh]) -> None:
-        super().given_on(sets)
-        self.where.update(zip(self.block.args, sets, strict=False))
-
-    def mark(self) -> None:
-        """Notes where the ops run that were written since it was last called, and what another set could make too."""
-        new, op = list[Operation](), self.block.last_op
-        while op is not None and op not in self.sets:
-            new.append(op)
-            op = op.prev_op
-        for op in reversed(new):
-            self.sets[op] = self.devices
-            is_local = isinstance(op, LaxOp | spmd.CoordinateOp) and not isinstance(op, RegionOp | WholeOp)
-            if is_local and all(each in self.free or self.is_small(each) for each in op.operands):
-                self.free.update((each, len(self.free)) for each in op.results)
-
-    def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
-        if self.devices is not None:
-            sources = list(map(self.here, sources, targets))
-            if len(sources) == 1 and type_of(sources[0]) is targets[0]:
-                return sources
-        return self.changed_here(sources, targets, way)
-
-    @abstractmethod
-    def changed_here(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
-        """Redistributes values of the set on which the program is now."""
-
-    def changed_inside(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
-        """Writes a redistribution as what a device does."""
-        return super().redistribute(sources, targets, way)
-
-    def barrier(self, values: Globals) -> Globals:
-        return super().barrier(list(map(self.here, values)))
-
-    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
-        return super().outer(make, list(map(self.here, operands)), types)
-
-    def here(self, source: Global, target: ArrayType | None = None) -> Global:
-        """The value on the set on which the program is now: itself, or a copy, at best of the part that is wanted."""
-        local, type = on_device(source), type_of(source)
-        at, here = self.where.get(local, self.devices), self.devices
-        if at is here or here is None or isinstance(local.owner, ConstantOp):
-            return source
-        sent = type.layout.natural.with_pending(())
-        is_part = target is not None and sent is type.layout and target.layout.natural is target.layout
-        wanted = target if is_part and target is not None and sent.covers(target.layout) else type
-        key = local, wanted, here
-        if key not in self.copies and local in self.free:
-            (self.copies[key],) = self.known([self.made_here(local)], [type])
-        elif key not in self.copies:
-            self.copies[key] = self.copied(source, sent, wanted, at)
-        return self.copies[key]
-
-    def copied(self, source: Global, sent: Layout, wanted: ArrayType, at: Mesh | None) -> Global:
-        """A copy of a value. What crosses has blocks of consecutive elements."""
-        if sent is not type_of(source).layout:
-            self.mark()
-            # The nest stays open: nothing that it builds is on the other set.
-            here, self.devices = self.devices, at
-            (source,) = self.redistribute([source], [ArrayType.of(wanted.dtype, sent)])
-            self.mark()
-            self.devices = here
-        arrives = wanted if sent.covers(wanted.layout) and wanted.layout.natural is wanted.layout else type_of(source)
-        (made,) = self.change(Change([type_of(source)], [arrives], is_transfer=True), [on_device(source)])
-        return made if arrives is wanted else self.redistribute([made], [wanted])[0]
-
-    def is_small(self, local: SSAValue) -> bool:
-        """Whether a value is an argument that is a number or a key."""
-        return local.owner is self.block and cast(ArrayType, local.type).nbytes <= SMALL
-
-    def made_here(self, local: SSAValue) -> SSAValue:
-        """The same value, computed on the set on which the program is now."""
-
-        def before(value: SSAValue) -> Sequence[SSAValue]:
-            return () if self.is_small(value) or (value, self.devices) in self.again else cast(Operation, value.owner).operands
-
-        made = dict[SSAValue, SSAValue]()
-        for value in sorted(reached([local], before), key=lambda each: self.free.get(each, -1)):
-            op = value.owner
-            if (known := self.again.get((value, self.devices))) is not None:
-                made[value] = known
-            elif self.is_small(value):
-                made[value] = on_device(self.here(Built(None, value, self.types[value])))
-            elif isinstance(op, ConstantOp):
-                made[value] = value
-            elif value not in made:
-                made.update(self.op_again(cast(Operation, op), made))
-        return made[local]
-
-    def op_again(self, op: Operation, made: Mapping[SSAValue, SSAValue]) -> Mapping[SSAValue, SSAValue]:
-        """Writes an op once more, on what was made of its operands."""
-        new = again(op, [made[each] for each in op.operands], op.result_types)
-        self.block.add_op(new)
-        found = dict[SSAValue, SSAValue](zip(op.results, new.results, strict=True))
-        for old, value in found.items():
-            if old in self.types:
-                # Other kernels of the set may read it too. What has no type stays in its kernel.
-                self.known([value], [self.types[old]])
-                self.again[old, self.devices] = value
-        return found
-
-    # --- the graph -------------------------------------------------------------------------------------------------
 
     def ops(self, name: str, results: Types) -> list[Operation]:
         self.begin()
@@ -312,6 +168,9 @@ def kernel_function(name: str, block: Block) -> func.FuncOp:
 
 class WholeGraph(_Graph):
     """Writes one kernel, whose body is that of the device-local module; on several device sets, as few as each set can have."""
+
+    # On one set, nothing crosses from kernel to kernel.
+    keeps_types = False
 
     def changed_here(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
         return self.changed_inside(sources, targets, way)
