@@ -89,10 +89,20 @@ def put_on(devices: Mesh | Sequence[Mesh] | None, ops: Iterable[Operation]) -> N
 
 
 def on_part(op: Operation) -> list[Mesh]:
-    """The part of the mesh on which an op runs, or of each argument of a function; none if no op says so."""
+    """The part of the mesh on which an op runs, or of each argument of a function; none if nothing is said.
+
+    Raises VerifyException for what is no part of a mesh.
+    """
     said = op.attributes.get(ON)
-    every = cast("ArrayAttr[StringAttr]", said).data if isinstance(said, ArrayAttr) else [] if said is None else [said]
-    return [Mesh.parse(cast(StringAttr, each).data) for each in every]
+    every = cast("ArrayAttr[Attribute]", said).data if isinstance(said, ArrayAttr) else [] if said is None else [said]
+    return [_read_part(each) for each in every]
+
+
+def _read_part(said: Attribute) -> Mesh:
+    mesh = _read_mesh(said) if isinstance(said, StringAttr) else None
+    if mesh is None or mesh.part is None:
+        raise VerifyException(f'`{ON} = {said}` is no part of a mesh: write `"data=4 of [stage=2 sets, data=4] at 4:8"`')
+    return mesh
 
 
 def check_axes(op: Operation, axes: AxesAttr) -> None:

@@ -71,6 +71,8 @@ class Mesh(Interned, Mapping[str, int]):
     """The loops in which tactics have placed ranges, outer first, each with its trips. They are places in time."""
     part: tuple[Mesh, tuple[int, ...]] | None
     """The set that this one is a part of, and the numbers of its devices there; None if it is whole."""
+    apart: tuple[str, ...]
+    """The axes along which its devices are several sets, in the order of the mesh."""
     places: tuple[Place, ...] = field(init=False)
     """The axes as places. An axis that is split appears as its sub-axes."""
     loops: tuple[Loop, ...] = field(init=False)
@@ -107,7 +109,7 @@ class Mesh(Interned, Mapping[str, int]):
             raise Error(f"{shown(wrong[0])} cannot name a mesh axis", helps=["name it by a string"])
         sizes = {str.__str__(name): cast(int, size) for name, size in given}
         pairs = tuple((_axis_name(name, size), _count(name, size)) for name, size in sizes.items())
-        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "", chip, (), None)
+        return intern(cls, pairs, _slow([name for name, _ in pairs], slow), "", chip, (), None, ())
 
     def _with(self, **fields: object) -> Mesh:
         """The same mesh with other fields."""
@@ -118,6 +120,11 @@ class Mesh(Interned, Mapping[str, int]):
         if not isinstance(devices, str) or (devices and not _NAME.fullmatch(devices)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refused("devices", "the name of a device set", devices)
         return self._with(devices=devices, part=None)
+
+    def in_sets(self, along: Iterable[str]) -> Mesh:
+        """The same mesh, whose devices are a set for each coordinate of these axes: values lie and go along the others."""
+        axes = {*along}
+        return self._with(apart=tuple(name for name, _ in self.pairs if name in axes))
 
     @checked
     def at(self, **coordinates: int) -> Mesh:
@@ -135,6 +142,7 @@ class Mesh(Interned, Mapping[str, int]):
             if at is None or not 0 <= at < size:
                 title = f"axis `{name}` has no coordinate {shown(coordinates[name])}"
                 raise Error(title, helps=[f"its {size} coordinates are 0 to {size - 1}"])
+        fixed = {name: fixed[name] for name in self if name in fixed}
         every = enumerate(itertools.product(*(range(size) for _, size in self.pairs)))
         names = [name for name, _ in self.pairs]
         numbers = [number for number, at in every if fixed.items() <= dict(zip(names, at, strict=True)).items()]
@@ -160,19 +168,19 @@ class Mesh(Interned, Mapping[str, int]):
         """A set of some of the devices of this one, whose name continues with a label."""
         whole, slow = self.in_space, tuple(name for name in self.slow if name in dict(pairs))
         name = self.devices + label if self.devices else f"devices{label}" if label[1:2].isdecimal() else label.lstrip("_")
-        return whole._with(pairs=tuple(pairs), slow=slow, devices=name, part=(whole, tuple(numbers)))
+        return whole._with(pairs=tuple(pairs), slow=slow, devices=name, part=(whole, tuple(numbers)), apart=())
 
     def check(self) -> None:
         for name, size in self.pairs:
             named = isinstance(name, str) and _NAME.fullmatch(name)  # pyright: ignore[reportUnnecessaryIsInstance]
             if not named or name.partition(":")[2] not in ("", str(size)):
                 raise Error(f"`{name}` cannot name a mesh axis", helps=["use a letter, then letters, digits and `_`"])
-        object.__setattr__(self, "places", tuple(_places(self.pairs, self.devices)))
+        object.__setattr__(self, "places", tuple(_places(self.pairs, self.devices, self.apart)))
         apart = itertools.accumulate((trips for _, trips in self.trips), operator.mul, initial=self.size)
         object.__setattr__(self, "loops", tuple(Loop(*each, stride) for each, stride in zip(self.trips, apart, strict=False)))
 
     def __reduce__(self) -> tuple[Callable[..., Mesh], tuple[object, ...]]:
-        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip, self.trips, self.part)
+        return _mesh, (dict(self.pairs), self.slow, self.devices, self.chip, self.trips, self.part, self.apart)
 
     @staticmethod
     @checked
@@ -245,7 +253,7 @@ class Mesh(Interned, Mapping[str, int]):
                 raise Error(f"`{name}` ({whole} devices) does not split into {' * '.join(map(str, parts[name]))}", helps=helps)
         for name, size in self.pairs:
             axes |= {f"{name}.{i}": part for i, part in enumerate(parts[name])} if name in parts else {name: size}
-        return _mesh(axes, self.slow, self.devices, self.chip, self.trips, self.part)
+        return _mesh(axes, self.slow, self.devices, self.chip, self.trips, self.part, self.apart)
 
     @checked
     def sub_axes(self, name: str) -> tuple[int, ...]:
@@ -303,7 +311,7 @@ class Mesh(Interned, Mapping[str, int]):
         """Returns the mesh before it was refined."""
         wholes = {place.name: place.axis.size for place in self.places}
         slow = [name.partition(".")[0] for name in self.slow]
-        return _mesh(wholes, slow, self.devices, self.chip, self.trips, self.part)
+        return _mesh(wholes, slow, self.devices, self.chip, self.trips, self.part, self.apart)
 
     @checked
     def is_slow(self, axes: Sequence[str]) -> bool:
@@ -375,7 +383,8 @@ class Mesh(Interned, Mapping[str, int]):
 
     def __str__(self) -> str:
         far = f"@{self.devices}" if self.devices else ""
-        axes = (f"{_short(name)}{far}={size}{' slow' * (name in self.slow)}" for name, size in self.pairs)
+        marks = {name: " slow" * (name in self.slow) + " sets" * (name in self.apart) for name, _ in self.pairs}
+        axes = (f"{_short(name)}{far}={size}{marks[name]}" for name, size in self.pairs)
         text = ", ".join([*axes, *map(str, self.loops), *(f"{name}={value}" for name, value in said(self.chip))])
         return text if self.part is None else f"{text} of [{self.part[0]}] at {_numbers_text(self.part[1])}"
 
@@ -386,7 +395,7 @@ class Mesh(Interned, Mapping[str, int]):
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
         chip = [f"{name}={value!r}" for name, value in said(self.chip)]
         on = f'.on("{self.devices}")' if self.devices else ""
-        loops = "".join(f'.having("{loop}")' for loop in self.loops)
+        loops = "".join(f'.having("{loop}")' for loop in self.loops) + (f".in_sets({self.apart})" if self.apart else "")
         return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow, *chip])}){on}{loops}"
 
 
@@ -446,18 +455,23 @@ def _numbers_text(numbers: Sequence[int]) -> str:
     return " ".join(map(str, numbers))
 
 
+def _parsed_part(text: str, part: re.Match[str]) -> Mesh:
+    whole, mesh, said = Mesh.parse(part["whole"]), Mesh.parse(part["own"]), part["numbers"]
+    parts = [int(each[:LONGEST]) for each in re.split("[: ]+", said)]
+    numbers = range(*parts)[: whole.size + 1] if ":" in said else parts
+    if len(numbers) != mesh.size or len({*numbers}) < mesh.size or not all(0 <= each < whole.size for each in numbers):
+        title = f"`{said}` are not {mesh.size} devices of a set of {whole.size}: `{text}`"
+        raise Error(title, helps=["write their numbers in the whole set: `at 4:8`"])
+    fields = mesh.pairs, mesh.slow, mesh.devices, mesh.chip, mesh.trips, (whole, tuple(numbers)), mesh.apart
+    return intern(Mesh, *fields)
+
+
 @cache
 def _parsed(text: str) -> Mesh:
     if part := _PART.fullmatch(text):
-        whole, mesh, said = Mesh.parse(part["whole"]), Mesh.parse(part["own"]), part["numbers"]
-        parts = [int(each[:LONGEST]) for each in re.split("[: ]+", said)]
-        numbers = range(*parts)[: whole.size + 1] if ":" in said else parts
-        if len(numbers) != mesh.size or len({*numbers}) < mesh.size or not all(0 <= each < whole.size for each in numbers):
-            title = f"`{said}` are not {mesh.size} devices of a set of {whole.size}: `{text}`"
-            raise Error(title, helps=["write their numbers in the whole set: `at 4:8`"])
-        return intern(Mesh, mesh.pairs, mesh.slow, mesh.devices, mesh.chip, mesh.trips, (whole, tuple(numbers)))
+        return _parsed_part(text, part)
     axes: dict[str, int] = {}
-    slow, loops = list[str](), list[str]()
+    slow, apart, loops = list[str](), list[str](), list[str]()
     sets, of_chip = dict[str, None](), dict[str, str]()
     for part in filter(str.strip, text.split(",")):
         name, equals, size = (word.strip() for word in part.partition("="))
@@ -472,8 +486,9 @@ def _parsed(text: str) -> Mesh:
             continue
         name, _, devices = name.partition("@")
         sets[devices] = None
-        slow += [name] * (marks == ["slow"])
-        if not equals or not size.isdecimal() or marks not in ([], ["slow"]):
+        slow += [name] * ("slow" in marks)
+        apart += [name] * ("sets" in marks)
+        if not equals or not size.isdecimal() or marks not in ([], ["slow"], ["sets"], ["slow", "sets"]):
             raise Error(f"`{part.strip()}` is not a mesh axis", helps=["write a mesh as `data=4, model=2`"])
         if len(size) > 18:
             raise Error(
@@ -486,7 +501,7 @@ def _parsed(text: str) -> Mesh:
         raise Error(f"the axes of a mesh belong to one device set: `{text}`")
     chip = chip_of(of_chip.get("chip", DEFAULT))
     made = _mesh(axes, slow, "".join(sets), with_memory(chip, of_chip["memory"]) if "memory" in of_chip else chip)
-    return reduce(Mesh.having, loops, made)
+    return reduce(Mesh.having, loops, made.in_sets(apart) if apart else made)
 
 
 def _mesh(
@@ -496,17 +511,18 @@ def _mesh(
     chip: Chip,
     trips: Sequence[tuple[str, int]] = (),
     part: tuple[Mesh, tuple[int, ...]] | None = None,
+    apart: tuple[str, ...] = (),
 ) -> Mesh:
     """Makes a mesh from the arguments that `Mesh.__reduce__` stores."""
     space = Mesh(axes, slow=slow).on(devices)
-    return intern(Mesh, space.pairs, space.slow, space.devices, chip, tuple(trips), part)
+    return intern(Mesh, space.pairs, space.slow, space.devices, chip, tuple(trips), part, apart)
 
 
-def _places(pairs: Sequence[tuple[str, int]], name: str) -> Iterator[Place]:
+def _places(pairs: Sequence[tuple[str, int]], name: str, apart: tuple[str, ...]) -> Iterator[Place]:
     """Yields the axes as places, major to minor. Raises `Error` unless the sub-axes of an axis are its parts, in order."""
     groups = [(axis, [*of]) for axis, of in itertools.groupby(pairs, key=lambda pair: pair[0].partition(".")[0])]
     wholes = tuple((axis, math.prod(size for _, size in parts)) for axis, parts in groups)
-    devices = Devices(wholes, name)
+    devices = Devices(wholes, name, apart)
     for (axis, parts), (_, whole) in zip(groups, wholes, strict=True):
         place = Axis(axis, whole, devices)
         if parts == [(axis, whole)]:

@@ -12,6 +12,7 @@ from ..advice.redundancy import redundant_flops
 from ..cost.alike_ends import argument_bytes
 from ..cost.collectives import bytes_per_device, counts
 from ..cost.counts import Counts
+from ..cost.device_sets import crossing_bytes
 from ..cost.flops import Flops, flops_per_device
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import all_of, cited
@@ -42,6 +43,8 @@ class Diff(View):
     padding: tuple[int, int]
     memory: tuple[int, int]
     arguments: tuple[int, int]
+    crossing: tuple[int, int]
+    """The bytes that devices receive from other device sets in a call, one device of each set together."""
     idle: tuple[str, ...] = ()
     """The tactics of the later plan that change nothing, with number and text."""
     whole: bool = field(default=False, compare=False)
@@ -63,6 +66,7 @@ class Diff(View):
         lines += [f"bytes that pad the blocks of arguments inside: {_change(self.padding)}"] if any(self.padding) else []
         lines.append(f"bytes on a device at the peak: {_change(self.memory)}")
         lines.append(f"bytes of arguments on a device: {_change(self.arguments)}")
+        lines += [f"bytes that cross device sets: {_change(self.crossing)}"] if any(self.crossing) else []
         return [*lines, *(f"tactic {each}, changes nothing" for each in self.idle)]
 
 
@@ -86,6 +90,7 @@ def diff(before: State, after: State) -> Diff:
         (padding_bytes(before), padding_bytes(after)),
         (peak_bytes(before), peak_bytes(after)),
         (argument_bytes(before), argument_bytes(after)),
+        (crossing_bytes(before), crossing_bytes(after)),
         tuple(f"{number}, {cited(action.text)}" for number, action in enumerate(after.actions, 1) if action.idle),
     )
 

@@ -145,7 +145,7 @@ class Plan(State, Generic[R]):
         return claims.each_trip(self, values)
 
     @checked
-    def on(self, values: Patterns, **coordinates: int) -> Self:
+    def on(self, values: Patterns, /, **coordinates: int) -> Self:
         """Run these values, and what is in these scopes, on the devices at coordinates of an axis: a device set of its own.
 
         Other ops run where their operands are; if these are on several sets, where the fewest bytes have to cross. An argument
@@ -409,7 +409,7 @@ class Plan(State, Generic[R]):
 
         Raises Error for an op that the notation cannot express.
         """
-        return notation(self.source.traced, self.mesh.whole())
+        return notation(self.source.traced, self.mesh.whole().in_sets(()))
 
     def html(self, path: str | Path) -> None:
         """Write the plan as one page for a browser, which needs no network: each tactic, and what it changed and why.

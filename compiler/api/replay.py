@@ -143,7 +143,7 @@ class Replayed:
 
         On another mesh, tactics do something else and layouts differ in any case: there, only the program is compared.
         """
-        same = self.block.mesh == self.plan.source.mesh
+        same = self.block.mesh == self.plan.source.mesh.in_sets(())
         lines = self.changed() if same else []
         # Equal rows on one mesh are those of one program.
         differs = not same or list(self.block.layouts) != layout_rows(self.plan)

@@ -50,6 +50,11 @@ def transfers(plan: State) -> Listing[Transfer]:
     return Listing(found, ListingForm("transfers", _COLUMNS, _row, spare=("at",)))
 
 
+def crossing_bytes(plan: State) -> int:
+    """The bytes that devices receive from other sets in a call, one device of each set together."""
+    return sum(each.bytes for each in transfers(plan))
+
+
 _COLUMNS = ("value", "from", "to", "bytes", "for", "at", "why")
 
 

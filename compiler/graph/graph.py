@@ -84,8 +84,11 @@ class Graph(GraphModule):
         return count_collectives(self._exchanges(), own)
 
     def bytes_per_device(self) -> int:
-        """Bytes that one device receives in one run, summed over all collectives, equal to the plan's."""
-        return bytes_received(self._exchanges())
+        """Bytes that one device receives in one run, summed over all collectives; of several device sets, the most."""
+        found = dict[tuple[str, ...], list[CountedCollective]]()
+        for node in self.nodes:
+            found.setdefault(node.sets, []).extend(node.collectives)
+        return max(map(bytes_received, found.values()), default=0)
 
     def transferred(self) -> dict[tuple[str, str], int]:
         """The bytes that cross from one device set to another in one run, by the names of both: all devices together."""

@@ -150,6 +150,11 @@ class Addresses:
     traced: Traced
     program: Program
 
+    @property
+    def everywhere(self) -> Addresses:
+        """The addresses of all values."""
+        return self
+
     def __repr__(self) -> str:
         return f"Addresses({self.traced})"
 
@@ -382,6 +387,10 @@ class Within(Addresses):
 
     def __repr__(self) -> str:
         return f"Within({self.given!r} of {self.traced})"
+
+    @property
+    def everywhere(self) -> Addresses:
+        return self.every
 
     @cached_property
     def wanted(self) -> frozenset[ValueId]:

@@ -48,7 +48,8 @@ def seeds_of(plan: State, value: ValueId, said: Said) -> Iterator[Seed]:
     named = {axis for dim in said.dims for axis in dim or ()}
     for dim, on in enumerate(said.dims):
         yield from (Seed(value, dim, axis, name, said=True) for axis in on or () if axis in axes)
-    yield from (Seed(value, None, axis, name, said=True) for axis in said.axes if axis in axes and axis not in named)
+    others = (axis for axis in said.axes if axis in axes and axis not in named and axis not in plan.mesh.apart)
+    yield from (Seed(value, None, axis, name, said=True) for axis in others)
 
 
 def binds(plan: State, value: ValueId, said: Said) -> bool:

@@ -5,30 +5,36 @@ The axis is then no place for dims of values: it says where ops run. All other a
     on(plan, "block0", stage=0), on(plan, "block1", stage=1)   -->   %h = block0 %x on devices 0 to 3, block1 %h on 4 to 7
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
-from ...dialects.mesh import Mesh
-from ...rewrites.decide.device_sets import ClaimOfSet, Claims, coordinates, on_sets, units
+from ...rewrites.decide.device_sets import ClaimOfSet, Claims, DeviceSets, coordinates
+from ...rewrites.decide.table import Table
+from ...rewrites.program.flatten import flatten
 from ...rewrites.program.program import NodeId, ValueId
+from ..gc_pause import without_collector
 from ..inputs.message_language import step
 from ..inputs.names import Patterns
 from ..inputs.tactic_calls import Call
-from .claims import acted
-from .named_laws import check_names, matched_scope, scope_of
-from .state import Action, State
+from .claims import acted, of_program, place_own
+from .named_laws import check_names, matched_scope
+from .state import Action, Source, State
 
 Some = TypeVar("Some", bound=State)
 
 
-def on(plan: Some, values: Patterns, coordinates: Mapping[str, int]) -> Some:
+def on(plan: Some, values: Patterns, where: Mapping[str, int]) -> Some:
     """Claims ops, those in scopes, and arguments for the device set at these coordinates. `Plan.on` describes it."""
-    call = Call("on", (values,), dict(coordinates))
-    devices, (named, given) = _part(plan, call), _named(plan, values)
+    check_part(plan, values, where)
+    named, given = _named(plan, values)
+    plan = in_sets(plan, where)
+    devices = plan.mesh.whole().in_space.at(**where)
+    call = Call("on", (values,), {axis: where[axis] for axis in plan.mesh if axis in where})
     old = Claims() if plan.table.sets is None else plan.table.sets.claims
-    unit_of, own = units(plan.source.program), ClaimOfSet(devices, len(plan.actions))
+    unit_of, own = plan.source.units, ClaimOfSet(devices, len(plan.actions))
     taken = {unit_of[number]: each for number, each in old.ops.items()}
     # Of two claims the earlier one holds, as of two on ops of one loop.
     ops = [number for number in named if taken.get(unit_of[number], own).on is devices]
@@ -37,41 +43,58 @@ def on(plan: Some, values: Patterns, coordinates: Mapping[str, int]) -> Some:
         raise _elsewhere(plan, call, taken[unit_of[named[0]]] if named else old.arguments[given[0]])
     claims = Claims({**dict.fromkeys(ops, own), **old.ops}, {**dict.fromkeys(arguments, own), **old.arguments})
     table = plan.table.copy()
-    table.sets = on_sets(plan.source.program, claims)
+    table.sets = DeviceSets(plan.source.program, claims, unit_of)
     action = Action(str(call), "on", dict.fromkeys(arguments), idle=claims == old)
-    return acted(plan, action, table).by(partial(on, values=values, coordinates=coordinates))
+    return acted(plan, action, table).by(partial(on, values=values, where=where))
 
 
-def _part(plan: State, call: Call) -> Mesh:
-    """The part of the mesh that is asked for. Raises Error for axes that are places for dims, and for parts along others."""
-    mesh, axes = plan.mesh, [*call.kwargs]
-    if not axes:
+def check_part(plan: State, values: Patterns, where: Mapping[str, int]) -> None:
+    """Raises Error for coordinates that are none of the mesh, for parts along other axes, and for a plan with loops."""
+    mesh = plan.mesh
+    if not where:
         axis = next(iter(mesh), "stage")
-        helps = [f"say which, by a coordinate: {step(f'on({call.args[0]!r}, {axis}=0)')}"]
+        helps = [f"say which, by a coordinate: {step(f'on({values!r}, {axis}=0)')}"]
         raise Error("`on` needs a part of the mesh", notes=[f"the mesh is {mesh}"], helps=helps)
-    devices = mesh.whole().in_space.at(**cast("Mapping[str, int]", call.kwargs))
+    mesh.whole().in_space.at(**where)
     if mesh.loops:
         helps = ["leave out the tactics that make loops, such as `Microbatch`"]
         raise Error(f"the plan has loops, {', '.join(map(str, mesh.loops))}, and a loop runs on one device set", helps=helps)
-    for axis in axes:
-        for place in mesh.named(axis):
-            if (table := plan.table.axes.get(place)) is not None and (any(table.nodes) or any(table.values)):
-                helps = ["tile on the other axes", f"or take an axis of its own: pt.{mesh.whole()!r} with another one"]
-                raise Error(f"dims are placed on `{axis}`, so that its devices are no device sets", helps=helps)
-    if plan.table.sets is not None and (others := plan.table.sets.along) != set(axes):
-        names = ", ".join(f"`{each}`" for each in sorted(others))
-        title = f"the device sets of the plan are along {names}"
+    if mesh.apart and {*mesh.apart} != {*where}:
+        title = f"the device sets of the plan are along {', '.join(f'`{each}`' for each in mesh.apart)}"
         raise Error(title, helps=["give a coordinate of each of these, and no other"])
-    return devices
+
+
+def in_sets(plan: Some, axes: Mapping[str, int]) -> Some:
+    """The plan on the mesh in which these axes are no places for dims: its tactics make their claims again there."""
+    if plan.mesh.apart:
+        return plan
+    source, mesh = plan.source, plan.source.mesh.in_sets(axes)
+    if source.root is not source.traced:
+        made = of_program(plan, source.root, mesh)
+    else:
+        with without_collector():
+            program = flatten(source.traced.module, mesh)
+        new = Source(source.traced, program, source.addresses.everywhere, source.root)
+        made = place_own(replace(plan, source=new, mesh=mesh, table=Table(program), actions=(), labels={}))
+    for action in plan.actions[plan.own :]:
+        made = cast(Some, cast("Callable[[State], State]", action.redo)(made))
+    made = replace(made, source=replace(made.source, addresses=source.addresses))
+    for axis in axes:
+        for place in made.mesh.named(axis):
+            if (table := made.table.axes.get(place)) is not None and (any(table.nodes) or any(table.values)):
+                helps = ["tile on the other axes", f"or take an axis of its own: pt.{source.mesh!r} with another one"]
+                raise Error(f"dims are placed on `{axis}`, so that its devices are no device sets", helps=helps)
+    return made
 
 
 def _named(plan: State, values: Patterns) -> tuple[Sequence[NodeId], Sequence[ValueId]]:
     """The ops and the arguments that patterns name, by scope or by value. Raises Error for a pattern that names none."""
     check_names(plan, values)
-    program, ops, arguments = plan.source.program, dict[NodeId, None](), dict[ValueId, None]()
-    for node in program.nodes:
-        if matched_scope(scope_of(plan, node), values) is not None:
-            ops[node.number] = None
+    program, has = plan.source.program, plan.source.addresses.has
+    ops, arguments = dict[NodeId, None](), dict[ValueId, None]()
+    for scope, numbers in plan.source.by_scope.items():
+        if matched_scope(scope, values) is not None:
+            ops |= dict.fromkeys(number for number in numbers if has(*program.nodes[number].results[:1]))
     try:
         found = plan.source.addresses.find(values)
     except Error:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 from ...dialects.ground.errors import Error, did_you_mean
-from ...rewrites.decide.device_sets import on_sets
 from ...rewrites.laws.law import Law, Site
 from ...rewrites.laws.module_copy import Draft
 from ...rewrites.laws.recompute import Recompute
@@ -93,10 +93,12 @@ def carried(plan: Some, draft: Draft) -> Some:
     to = {number: numbers[new] for old, number in program.numbers.items() if (new := draft.values.get(old)) is not None}
     made.table.each_trip |= {to[value] for value in plan.table.each_trip if value in to}
     made.table.widened |= {to[value] for value in plan.table.widened if value in to}
-    if plan.table.sets is not None:
-        made.table.sets = on_sets(made.source.program, plan.table.sets.claims.of_program(program, made.source.program, to))
     own = len(made.actions)
     for number, action in enumerate(plan.actions[own:], own):
+        if action.kind == "on" and action.redo is not None:
+            # The scopes that it names have other ops now.
+            made = cast(Some, action.redo(made))
+            continue
         if lost := [value for value in action.values if value not in to]:
             raise _lost(plan, number, min(lost))
         kin = {to[value]: _itself(plan, value) for value in action.values}

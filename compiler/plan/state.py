@@ -8,7 +8,7 @@ Every query on a plan takes a `State`; `pt.Plan` is a `State` with these queries
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Never, Self, TypeVar, cast
@@ -18,6 +18,7 @@ from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.decide import Decisions, decide
+from ...rewrites.decide.device_sets import units
 from ...rewrites.decide.in_memory import within_memory
 from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
@@ -92,6 +93,19 @@ class Source:
     def mesh(self) -> Mesh:
         """The mesh on which its plans begin. Tactics may split its axes."""
         return self.program.mesh
+
+    @cached_property
+    def units(self) -> Sequence[int]:
+        """Of each op, the number of what runs on one device set with it."""
+        return units(self.program)
+
+    @cached_property
+    def by_scope(self) -> Mapping[str, Sequence[NodeId]]:
+        """The ops in each `jax.named_scope`, by its path as the user wrote it."""
+        found = dict[str, list[NodeId]]()
+        for node in self.program.nodes:
+            found.setdefault("/".join(self.traced.sources.written(node.op).parts), []).append(node.number)
+        return found
 
     @cached_property
     def classes(self) -> Classes:

@@ -14,7 +14,7 @@ from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
 from ..cost.alike_ends import argument_bytes
 from ..cost.collectives import bytes_per_device, counts
-from ..cost.device_sets import transfers
+from ..cost.device_sets import crossing_bytes, transfers
 from ..cost.flops import flops_per_device
 from ..plan.layouts import layouts
 from ..plan.state import State
@@ -66,7 +66,7 @@ def _device_sets(before: State, after: State) -> Iterator[str]:
     if after.table.sets is None or after.table.sets is before.table.sets:
         return
     crossing = transfers(after)
-    size = of_bytes(sum(each.bytes for each in crossing))
+    size = of_bytes(crossing_bytes(after))
     more = f"; {counted(len(crossing), 'value')} cross between them, {size}" if crossing else ""
     yield f"runs on {' and '.join(map(coordinates, after.table.sets.every))}{more}"
 

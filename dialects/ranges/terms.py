@@ -73,9 +73,11 @@ class Devices(Interned):
 
     axes: tuple[tuple[str, int], ...]
     name: str
+    apart: tuple[str, ...]
+    """The axes along which the devices are several sets, so that no value of one set lies or goes along them."""
 
-    def __new__(cls, axes: tuple[tuple[str, int], ...], name: str = "") -> Devices:
-        return intern(cls, axes, name)
+    def __new__(cls, axes: tuple[tuple[str, int], ...], name: str = "", apart: tuple[str, ...] = ()) -> Devices:
+        return intern(cls, axes, name, apart)
 
     def check(self) -> None:
         for name in (*dict(self.axes), *([self.name] if self.name else [])):
@@ -86,8 +88,8 @@ class Devices(Interned):
 
     @property
     def places(self) -> tuple[Axis, ...]:
-        """Its axes, major to minor."""
-        return tuple(Axis(name, size, self) for name, size in self.axes)
+        """The axes of one set, major to minor."""
+        return tuple(Axis(name, size, self) for name, size in self.axes if name not in self.apart)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

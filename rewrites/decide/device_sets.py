@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -39,30 +40,50 @@ class Claims:
     ops: Mapping[NodeId, ClaimOfSet] = field(default_factory=dict[NodeId, ClaimOfSet])
     arguments: Mapping[ValueId, ClaimOfSet] = field(default_factory=dict[ValueId, ClaimOfSet])
 
-    def of_program(self, old: Program, new: Program, values: Mapping[ValueId, ValueId]) -> Claims:
-        """The claims on what is left of a program in another one, given the values of both."""
-        made = ((value, each) for number, each in self.ops.items() for value in old.nodes[number].results if value in values)
-        ops = {new.producer[values[value]]: each for value, each in made if new.producer[values[value]] >= 0}
-        return Claims(ops, {values[value]: each for value, each in self.arguments.items() if value in values})
+
+class Found(NamedTuple):
+    """The set of each op and of each argument, the ops that are free, and those whose operands are on several sets."""
+
+    ops: Sequence[Mesh]
+    arguments: Mapping[ValueId, Mesh]
+    free: Collection[NodeId]
+    priced: Mapping[NodeId, Bytes]
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceSets:
-    """The device set of each op and of each argument."""
+    """The device set of each op and of each argument, found when it is first asked for."""
 
     program: Program
     claims: Claims
-    ops: Sequence[Mesh]
-    arguments: Mapping[ValueId, Mesh]
-    free: Collection[NodeId]
-    """The ops that depend on nothing but numbers and keys."""
-    priced: Mapping[NodeId, Bytes]
-    """The ops without a claim whose operands are on several sets, with the bytes that each set has of them."""
+    units: Sequence[int]
 
     def __repr__(self) -> str:
-        return f"DeviceSets({', '.join(map(str, self.every))})"
+        return f"DeviceSets({', '.join(map(coordinates, self.every))})"
+
+    @cached_property
+    def found(self) -> Found:
+        return _Sets(self.program, self.claims, self.units).found()
 
     @property
+    def ops(self) -> Sequence[Mesh]:
+        return self.found.ops
+
+    @property
+    def arguments(self) -> Mapping[ValueId, Mesh]:
+        return self.found.arguments
+
+    @property
+    def free(self) -> Collection[NodeId]:
+        """The ops that depend on nothing but numbers and keys."""
+        return self.found.free
+
+    @property
+    def priced(self) -> Mapping[NodeId, Bytes]:
+        """The ops without a claim whose operands are on several sets, with the bytes that each set has of them."""
+        return self.found.priced
+
+    @cached_property
     def every(self) -> list[Mesh]:
         """The sets, in the order of their devices."""
         return sorted({*self.ops, *self.arguments.values()}, key=_number)
@@ -70,7 +91,7 @@ class DeviceSets:
     @property
     def along(self) -> set[str]:
         """The axes of which each set has one coordinate."""
-        return {*along(self.every[0])}
+        return {*self.program.mesh.apart}
 
     def around(self, entry: Node | Control) -> Mesh:
         """Where an op runs, or all of a loop or a choice."""
@@ -120,20 +141,18 @@ def coordinates(on: Mesh) -> str:
     return ", ".join(f"{axis}={at}" for axis, at in along(on).items()) or str(on)
 
 
-def on_sets(program: Program, claims: Claims) -> DeviceSets:
-    """Puts all ops and arguments of a program on the sets that are claimed for some."""
-    return _Sets(program, claims).found()
-
-
 def units(program: Program) -> Sequence[int]:
-    """Of each op, the number of what runs on one device set with it: the nodes of an op, or all of a loop or a choice."""
-    found = [-1] * len(program.nodes)
-    for number, entry in enumerate(program.entries()[0]):
-        for node in _nodes(program, entry) if isinstance(entry, Control) else entry:
-            found[node.number] = number
-    # What is not listed, such as a border without an op, is one of its own.
-    rest = iter(range(len(program.entries()[0]), len(found) + len(program.entries()[0])))
-    return [next(rest) if number < 0 else number for number in found]
+    """Of each op, the number of what runs on one device set with it: itself, or all of a loop or a choice.
+
+    The values of an op such as a barrier are placed apart, and may be on several sets.
+    """
+    found = [*range(len(program.nodes))]
+    for entry in program.entries()[0]:
+        if isinstance(entry, Control):
+            every = [node.number for node in _nodes(program, entry)]
+            for number in every:
+                found[number] = min(every)
+    return found
 
 
 def free(program: Program) -> Collection[NodeId]:
@@ -164,9 +183,8 @@ def _number(on: Mesh) -> tuple[int, ...]:
 
 
 class _Sets:
-    def __init__(self, program: Program, claims: Claims) -> None:
-        self.program, self.claims = program, claims
-        self.unit_of = units(program)
+    def __init__(self, program: Program, claims: Claims, unit_of: Sequence[int]) -> None:
+        self.program, self.claims, self.unit_of = program, claims, unit_of
         self.nodes = dict[int, list[Node]]()
         """The ops that run on one set together, in program order."""
         for node in program.nodes:
@@ -175,9 +193,9 @@ class _Sets:
         self.sets = sorted({each.on for each in (*claims.ops.values(), *claims.arguments.values())}, key=_number)
         self.given = {value: each.on for value, each in claims.arguments.items()}
         self.free = free(program)
-        self.claimed = {self.unit_of[number]: each.on for number, each in claims.ops.items() if number not in self.free}
+        self.claimed = {self.unit_of[number]: each.on for number, each in claims.ops.items()}
 
-    def found(self) -> DeviceSets:
+    def found(self) -> Found:
         where, _ = self.forward(self.given)
         needs = self.needs(where)
         arguments = {value: self.most(needs[value]) for value in self.program.arguments if needs.get(value)}
@@ -192,7 +210,7 @@ class _Sets:
         first = {self.nodes[unit][0].number: bytes for unit, bytes in priced.items()}
         # What nothing reads is where anything runs.
         arguments = dict.fromkeys(self.program.arguments, next(iter(where.values()), self.sets[0])) | arguments
-        return DeviceSets(self.program, self.claims, ops, arguments, self.free, first)
+        return Found(ops, arguments, self.free, first)
 
     def forward(self, arguments: Mapping[ValueId, Mesh]) -> tuple[dict[int, Mesh], dict[int, Bytes]]:
         """The set of each unit that has a claim, or an operand on a set; and what those without a claim have on several."""
@@ -210,7 +228,10 @@ class _Sets:
         return where, priced
 
     def at(self, value: ValueId, where: Mapping[int, Mesh], arguments: Mapping[ValueId, Mesh]) -> Mesh | None:
+        """Where a value is; None for what can be anywhere."""
         number = self.program.producer[value]
+        if number in self.free:
+            return None
         return arguments.get(value) if number < 0 else where.get(self.unit_of[number])
 
     def needs(self, where: Mapping[int, Mesh]) -> dict[ValueId, dict[Mesh, int]]:

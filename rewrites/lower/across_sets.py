@@ -48,6 +48,8 @@ class OnSets(Local):
         """The values that depend on nothing but numbers and keys, numbered in the order in which they are made."""
         self.again = dict[tuple[SSAValue, Mesh | None], SSAValue]()
         """What was made again, and on which set."""
+        self.given_as = dict[SSAValue, SSAValue]()
+        """Copies of arguments that are numbers or keys -> the arguments."""
         self.changes = list[Change]()
         super().__init__(types)
 
@@ -146,11 +148,13 @@ class OnSets(Local):
             self.devices = here
         arrives = wanted if sent.covers(wanted.layout) and wanted.layout.natural is wanted.layout else type_of(source)
         (made,) = self.change(Change([type_of(source)], [arrives], is_transfer=True), [on_device(source)])
+        if self.is_small(on_device(source)):
+            self.given_as[on_device(made)] = self.given_as.get(on_device(source), on_device(source))
         return made if arrives is wanted else self.redistribute([made], [wanted])[0]
 
     def is_small(self, local: SSAValue) -> bool:
-        """Whether a value is an argument that is a number or a key."""
-        return local.owner is self.block and cast(ArrayType, local.type).nbytes <= SMALL
+        """Whether a value is an argument that is a number or a key, or a copy of one."""
+        return local in self.given_as or (local.owner is self.block and cast(ArrayType, local.type).nbytes <= SMALL)
 
     def made_here(self, local: SSAValue) -> SSAValue:
         """The same value, computed on the set on which the program is now."""
@@ -164,7 +168,8 @@ class OnSets(Local):
             if (known := self.again.get((value, self.devices))) is not None:
                 made[value] = known
             elif self.is_small(value):
-                made[value] = on_device(self.here(Built(None, value, self.types[value])))
+                own = self.given_as.get(value, value)
+                made[value] = on_device(self.here(Built(None, own, self.types[own])))
             elif isinstance(op, ConstantOp):
                 made[value] = value
             elif value not in made:

@@ -158,6 +158,13 @@ class Writer(Walk[Global]):
     def op(self, nodes: Sequence[Node]) -> None:
         """One op: its operands sliced, its local form emitted, its results built."""
         node, into = nodes[0], self.into
+        if len(nodes) > 1 and self.sets is not None:
+            sets = {each.number: self.sets.ops[each.number] for each in nodes}
+            if len(every := dict.fromkeys(sets.values())) > 1:
+                # Values that are placed apart may be on several sets.
+                for devices in every:
+                    self.op([each for each in nodes if sets[each.number] is devices])
+                return
         self.go_to_set_of(node)
         alone = len(nodes) == 1
         wanted, results, types, axes = self.op_types(node) if alone else _all(map(self.op_types, nodes))
@@ -217,8 +224,9 @@ class Writer(Walk[Global]):
         if len(moves) > 1:
             return self.changed(starts, [self.target_of(each) for each in moves])
         (move,), (start,) = moves, starts
-        if move.anchor >= 0:
-            start = self.into.barrier([start, self.values[move.anchor]])[0]
+        anchor = self.values[move.anchor] if move.anchor >= 0 else None
+        if anchor is not None and self.where.get(anchor, self.now) is self.now and self.where.get(start, self.now) is self.now:
+            start = self.into.barrier([start, anchor])[0]
         return [self.move(move, start)]
 
     def move(self, move: Move, start: Global) -> Global:

@@ -64,7 +64,7 @@ def cut_at(granularity: str, *helps: str) -> Start:
         return WholeGraph if granularity == "whole" else Kernels
     known = " or ".join(f"`{name}`" for name in GRANULARITIES)
     if granularity in LATER:
-        raise Error(f"`{granularity}` cuts at pipeline stages, but plans do not have stages yet", helps=[f"take {known}"])
+        raise Error(f"`{granularity}` cuts at the stages of a pipeline, which is not there yet", helps=[f"take {known}"])
     raise Error(f"`{granularity}` is not a granularity", helps=[f"take {known}", *helps])
 
 

@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects import spmd
-from ...dialects.array import MESH, set_mesh
+from ...dialects.array import MESH, on_part, set_mesh
+from ...dialects.ground.errors import Error
 from ...dialects.lax import RegionOp, ScanOp, WhileOp
 from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import Place
@@ -33,7 +34,9 @@ from .transposed_products import swap_products
 
 
 def to_spmd(module: ModuleOp) -> ModuleOp:
-    """Returns the device-local module of a placed one."""
+    """Returns the device-local module of a placed one. Raises Error for one that runs on parts of its mesh."""
+    if on_part(cast(Operation, module.body.block.first_op)):
+        raise Error("an SPMD program is of a whole mesh, and this one runs on parts of it", helps=["lower it to a graph"])
     return in_space(replayed(module, Local, AsWritten))
 
 

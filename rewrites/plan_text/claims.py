@@ -103,7 +103,7 @@ def read_claims(program: Program, texts: Texts) -> Table:
         table.closed |= {value: frozenset(marks.closed)} if marks.closed else {}
         table.widened |= {value} if marks.widened else set()
         table.each_trip |= {value} if marks.each_trip else set()
-    table.sets = read_sets(program, ends, texts)
+    table.sets = read_sets(program, ends, texts, table.axes)
     for holder, stop in texts.of(StopAttr):
         _read_stop(table, ends, holder, stop)
     for name, clashes in (("", table.conflicts), (RECONCILED, table.reconciled)):

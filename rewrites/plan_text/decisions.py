@@ -136,7 +136,8 @@ def _laid_out(program: Program, nodes: list[OpPlacement], ends: Ends, texts: Tex
             raise Error(title, helps=["a home is a layout of the whole value, without pending sums"])
         is_result = program.producer[value] >= 0
         (results if holder is ends.last else pinned if is_result else arguments)[value] = layout
-    table = Table(program, sets=read_sets(program, ends, texts))
+    used = {factor.axis for placed in nodes for _, factor in placed.placement}
+    table = Table(program, sets=read_sets(program, ends, texts, used))
     return placed_so(Placements(table, program, nodes, pinned, results=results), arguments)
 
 

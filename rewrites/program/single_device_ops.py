@@ -20,8 +20,8 @@ from .program import Signature
 
 
 def once_signature(mesh: Mesh, ins: Sequence[ArrayType], outs: Sequence[ArrayType]) -> Signature:
-    """The signature of an op that runs once. It has an index for each mesh axis with more than one device."""
-    axes = [axis for axis in mesh.places if axis.size > 1]
+    """The signature of an op that runs once. It has an index for each axis of a device set with more than one device."""
+    axes = [axis for axis in mesh.places if axis.size > 1 and axis.name not in mesh.apart]
     operands, results = (tuple(((),) * len(type.shape) for type in side) for side in (ins, outs))
     indices = tuple(Index(axis.size, monoid="add") for axis in axes)
     signature = Signature(Instance(definitions["whole"], indices, operands, results, moves=False), ins, outs)

@@ -188,7 +188,7 @@ def test_a_part_of_a_set_is_a_set_with_the_other_axes():
     last = pipe.at(stage=1)
     assert str(last) == "data@pipe_stage1=4 of [stage@pipe=2 slow, data@pipe=4] at 4:8"
     assert last.part == (pipe, (4, 5, 6, 7)) and last.places[0] is not pipe.places[1]
-    assert pipe.at(data=3).part == (pipe, (3, 7)) and str(pipe.at(data=3, stage=1)).startswith("device@pipe_data3_stage1=1 of ")
+    assert pipe.at(data=3).part == (pipe, (3, 7)) and str(pipe.at(data=3, stage=1)).startswith("device@pipe_stage1_data3=1 of ")
     assert pipe.at() is pipe
 
 

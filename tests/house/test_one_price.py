@@ -35,6 +35,7 @@ NEEDED = {
     "compiler/cost/collectives.py:_of_one_device": "of the devices of several sets, one that receives most",
     "compiler/cost/loops.py:main_loops": MAIN,
     "compiler/cost/memory.py:_left_by": TEXT,
+    "compiler/graph/graph.py:bytes_per_device": "of the devices of several sets, one that receives most",
     "compiler/graph/nodes.py:counted_collectives": "the bytes of a collective follow from the larger of its two sides",
     "compiler/report/memory_timeline.py:json": TEXT,
     "compiler/shell/screen.py:_shown": TEXT,
@@ -53,11 +54,11 @@ NEEDED = {
     "rewrites/decide/live_ranges.py:_settled": MEMORY,
     "rewrites/decide/loop_hoisting.py:_with_memory": MEMORY,
     "rewrites/laws/rule_laws.py:match": "which of several matches at one op a law means; nothing is placed then",
+    "rewrites/lower/across_sets.py:is_small": NUMBERS,
     "rewrites/lower/before_loops.py:keeps_more": MEMORY,
     "rewrites/lower/loop_schedule.py:_is_little": STORED,
     "rewrites/lower/loop_schedule.py:flops_of": "of the branches of an op, the flops of the one that computes the most",
     "rewrites/lower/loop_schedule.py:spreads": STORED,
-    "rewrites/lower/to_flow.py:is_small": NUMBERS,
 }
 
 

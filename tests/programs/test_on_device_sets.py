@@ -6,6 +6,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from time import process_time
 from typing import Any
 
 import hypothesis
@@ -17,6 +18,7 @@ from example_plans import training
 from generated import POOLS, Program, examples, programs
 from generated_tactics import Tactic, tactics
 from hypothesis import given as drawing, strategies as st
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from lowered import reparsed
 from tolerance import differs
 
@@ -89,7 +91,7 @@ def test_parameters_gradients_and_new_parameters_are_on_the_set_of_their_block()
     assert sets is not None
     for number in range(2):
         for name in (f"params/w{number}", f"result/0/w{number}", f"grad(params/w{number})"):
-            assert {sets.of(value) for value in named.find(name).values()} == {MESH.at(stage=number)}
+            assert {sets.of(value).devices for value in named.find(name).values()} == {f"stage{number}"}
     new, loss = plan.lower().run(PARAMS, X, Y)
     assert [sorted(device.id for device in new[name].devices()) for name in ("w0", "v1")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert loss.devices() == new["v1"].devices()
@@ -225,7 +227,14 @@ WRONG: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "claimed": (lambda plan: plan.on("block0", stage=1), "what 'block0' names is on stage=0 by 2: on('block0', stage=0)"),
     "another axis": (lambda plan: plan.on("x", model=1), "the device sets of the plan are along `stage`"),
     "tiled on it": (lambda plan: plan.tile("x", 0, "stage"), "`stage` says on which devices ops run, and is no place for dims"),
-    "a place": (lambda plan: plan.on("x", data=0), "dims are placed on `data`, so that its devices are no device sets"),
+    "tactics without a mapping": (
+        lambda plan: plan.apply(pt.On(["block0"], "stage")),  # pyright: ignore[reportArgumentType]
+        "`values` takes a coordinate for each pattern, got ['block0']",
+    ),
+    "tactics without a number": (
+        lambda plan: plan.apply(pt.On({"block0": 0.5}, "stage")),  # pyright: ignore[reportArgumentType]
+        "`stage` takes an integer, got 0.5",
+    ),
     "a loop": (lambda plan: plan.tile("x", 0, "t:2"), "the plan is on several device sets, and a loop runs on one"),
     "micro-batches": (lambda plan: plan.apply(pt.Microbatch(2)), "the plan is on several device sets, and a loop runs on one"),
 }
@@ -245,8 +254,10 @@ def test_what_is_wrong_is_said_and_the_plan_stays(wrong: str) -> None:
 def test_what_is_of_one_set_is_refused() -> None:
     plan = staged()
     for act in (plan.spmd, plan.compile):
-        with pytest.raises(pt.Error, match="SPMD text is of a whole mesh, and the plan is on parts of it: stage=0 and stage=1"):
+        with pytest.raises(pt.Error, match="a whole mesh, and the plan is on parts of it: stage=0 and stage=1"):
             act()
+    with pytest.raises(pt.Error, match="dims are placed on `data`, so that its devices are no device sets"):
+        pt.plan(step, MESH, PARAMS, X, Y).apply(pt.DataParallel("data")).on("x", data=0)
     with pytest.raises(pt.Error, match="the plan has loops, t:2, and a loop runs on one device set"):
         pt.plan(step, MESH, PARAMS, X, Y).tile("x", 0, "t:2").on("block0", stage=0)
 
@@ -258,6 +269,140 @@ def test_values_may_be_on_a_set_on_which_nothing_runs() -> None:
     graph = pt.plan(double, MESH, X, Y).on("x", stage=1).on("mul#0", stage=0).on("y", stage=1).lower()
     assert list(graph.sets) == ["stage0", "stage1"]
     same(Graph.parse(graph.text()).run(X, Y), double(X, Y))
+
+
+# --- found faults ------------------------------------------------------------------------------------------------------
+
+
+def mlp(w: Any, v: Any, x: Any) -> Any:
+    with jax.named_scope("block0"):
+        h = jnp.tanh(x @ w)
+    with jax.named_scope("block1"):
+        return h @ v
+
+
+W, V = PARAMS["w0"], PARAMS["v0"]
+STAGES = pt.On({"block0": 0, "block1": 1}, "stage")
+
+
+@pytest.mark.parametrize("mesh", [{"data": 4, "stage": 2}, {"stage": 2, "data": 4}], ids=str)
+@pytest.mark.parametrize("shape", [(16, 5), (64, 2), (5, 16)], ids=str)
+def test_nothing_goes_along_the_axis_of_the_sets(mesh: dict[str, int], shape: tuple[int, int]) -> None:
+    def f(x: Any) -> Any:
+        with jax.named_scope("block0"):
+            h = jnp.sort(jnp.tanh(x), axis=1)
+        with jax.named_scope("block1"):
+            return h * 2
+
+    x = RANDOM.standard_normal(shape, np.float32)
+    plan = pt.plan(f, pt.Mesh(mesh), x).apply(STAGES).tile("x", 1, "data", padded=True)
+    assert all("stage" not in each.axes for each in plan.collectives())
+    for how in HOW:
+        same(plan.lower(how).run(x), f(x))
+
+
+def test_claims_of_what_is_made_of_keys_hold() -> None:
+    def init(key: Any) -> Any:
+        first, second = jax.random.split(key)
+        with jax.named_scope("block0"):
+            w = jax.random.normal(first, (64, 64))
+        with jax.named_scope("block1"):
+            return w, jax.random.normal(second, (64, 64))
+
+    key = jax.random.key(0)
+    graph = pt.plan(init, MESH, key).apply(STAGES).lower()
+    found = graph.run(key)
+    assert [min(device.id for device in each.devices()) for each in found] == [0, 4]
+    assert graph.transferred() == {("stage0", "stage1"): 32}
+    same(found, init(key))
+
+
+def test_a_rewriting_after_the_claims_keeps_ops_on_their_sets() -> None:
+    def f(w: Any, v: Any, x: Any) -> Any:
+        with jax.named_scope("block0"):
+            h = jnp.tanh(x @ w)
+        with jax.named_scope("block1"):
+            return jnp.sin(h @ w) * (h @ v)
+
+    args = W, V, X
+    plan = pt.plan(f, MESH, *args)
+    before, after = (each.lower() for each in (plan.rewrite("stack").apply(STAGES), plan.apply(STAGES).rewrite("stack")))
+    assert before.transferred() == after.transferred()
+    same(after.run(*args), f(*args))
+
+
+def test_the_order_of_coordinates_is_that_of_the_mesh() -> None:
+    plan = pt.plan(mlp, pt.Mesh(pod=2, stage=2, data=2), W, V, X).on("block0", stage=0, pod=0).on("block1", pod=0, stage=0)
+    assert list(plan.lower().sets) == ["pod0_stage0"] and not plan.transfers()
+    with pytest.raises(pt.Error, match="what 'block0' names is on pod=0, stage=0 by 1"):
+        plan.on("block0", stage=1, pod=1)
+
+
+def test_gathers_that_wait_cross_nothing() -> None:
+    gradients = jax.grad(lambda params, x, y: jnp.mean((mlp(params["w"], params["v"], x) - y) ** 2))
+    args = {"w": W, "v": V}, X, Y
+    plan = pt.plan(gradients, MESH, *args).apply(STAGES).tile("x", 0, "data").apply(pt.ZeRO(3, "data", params="params"))
+    graph = plan.lower("collective")
+    assert sum(node.kind == "transfer" for node in graph.nodes) == len(plan.transfers()) == 2
+    same(graph.run(*args), gradients(*args))
+
+
+def test_callbacks_and_constraints_need_no_place_on_the_axis_of_the_sets() -> None:
+    devices = jax.make_mesh((2, 4), ("stage", "data"), axis_types=(AxisType.Auto,) * 2)
+
+    def f(w: Any, v: Any, x: Any) -> Any:
+        with jax.named_scope("block0"):
+            h = jax.pure_callback(lambda x: np.tanh(x), jax.ShapeDtypeStruct(X.shape, X.dtype), x @ w)
+        with jax.named_scope("block1"):
+            return jax.lax.with_sharding_constraint(h @ v, NamedSharding(devices, PartitionSpec("data")))
+
+    plan = pt.plan(f, pt.Mesh(stage=2, data=4), W, V, X).apply(STAGES, pt.Annotated())
+    assert plan.layout("result") == {"result": "f32[data*4, 16]"}
+    same(plan.lower().run(W, V, X), mlp(W, V, X))
+
+
+def test_at_restricts_claims_of_sets() -> None:
+    plan = pt.plan(mlp, MESH, W, V, X).tile("x", 0, "data").apply(pt.at("block1", pt.On({"**": 1}, "stage")))
+    sets, program = plan.table.sets, plan.source.program
+    assert sets is not None and [program.nodes[number].op_name for number in sets.claims.ops] == ["dot_general"]
+    assert plan.trace.splitlines()[-1] == "at('block1', on('**', stage=1))"
+    same(plan.on("block0", stage=0).lower().run(W, V, X), mlp(W, V, X))
+
+
+def test_recomputed_blocks_are_where_their_scopes_are() -> None:
+    def block(number: int, act: Callable[..., Any]) -> Callable[..., Any]:
+        def run(w: Any, x: Any) -> Any:
+            with jax.named_scope(f"block{number}"):
+                return jnp.tanh(act(x @ w))
+
+        return jax.checkpoint(run)
+
+    first, second = block(0, jnp.sin), block(1, lambda x: x)
+    gradients = jax.grad(lambda w, v, x: second(v, first(w, x)).sum(), (0, 1))
+    plan = pt.plan(gradients, MESH, W, V, X).apply(STAGES)
+    sets, arguments = plan.table.sets, plan.source.addresses.arguments
+    assert sets is not None and [sets.of(arguments[name]).devices for name in "wv"] == ["stage0", "stage1"]
+    assert len(plan.transfers()) == 2
+    same(plan.lower("collective").run(W, V, X), gradients(W, V, X))
+
+
+def test_axes_may_be_called_as_parameters_are() -> None:
+    plan = pt.plan(mlp, pt.Mesh(values=2, data=4), W, V, X).on("block0", values=0).on("block1", values=1)
+    same(plan.lower().run(W, V, X), mlp(W, V, X))
+
+
+def test_many_claims_are_made_at_once() -> None:
+    def deep(w: Any, x: Any) -> Any:
+        for number in range(300):
+            with jax.named_scope(f"block{number}"):
+                x = jnp.tanh(x @ w)
+        return x
+
+    plan = pt.plan(deep, MESH, W, X)
+    start = process_time()
+    plan = plan.apply(pt.On({f"block{number}": number // 150 for number in range(300)}, "stage"))
+    assert len(plan.transfers()) == 2
+    assert process_time() - start < 5
 
 
 # --- models ------------------------------------------------------------------------------------------------------------

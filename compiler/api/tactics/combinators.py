@@ -164,7 +164,7 @@ class At(Composable):
 
     def __call__(self, plan: Plan) -> Plan:
         made = run_tactic(self.tactic, replace(plan, source=plan.source.within(self.values)))
-        if made.source.program is not plan.source.program:
+        if made.source.traced is not plan.source.traced:
             title = f"`at` keeps the program, and {called(self.tactic)} rewrites it"
             raise Error(title, helps=["say where to rewrite: " + step(f"rewrite(rule, at={self.shown})")])
         new = [
@@ -177,7 +177,9 @@ class At(Composable):
         ]
         if not any(action.values or action.kind != "place" for action in new):
             raise Error(f"{called(self.tactic)} claims nothing at {self.shown}", helps=["name more values, or another tactic"])
-        return replace(made, source=plan.source, actions=(*plan.actions, *new))
+        # The program may have been placed anew on device sets.
+        source = replace(made.source, addresses=plan.source.addresses)
+        return replace(made, source=source, actions=(*made.actions[: len(plan.actions)], *new))
 
     @property
     def shown(self) -> str:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ....dialects.ground.errors import Error
+from ....dialects.ground.validation import refused
 from ...inputs.checks import Axes, axes_of, dims_given, flag_of
 from ...inputs.message_language import step
 from ...inputs.names import Patterns
@@ -101,7 +103,14 @@ class On(Tactic):
     values: Mapping[str, int]
     axis: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(given := cast(object, self.values), Mapping):
+            helps = 'write On({"block0": 0, "block1": 1}, "stage")'
+            raise refused("values", "a coordinate for each pattern", given, helps)
+
     def __call__(self, plan: Plan) -> Plan:
+        if not self.values:
+            raise Error("`On` names no values", helps=["say which: " + step('On({"block0": 0, "block1": 1}, "stage")')])
         for values, coordinate in self.values.items():
             plan = plan.on(values, **{self.axis: coordinate})
         return plan

@@ -312,7 +312,7 @@ def test_stablehlo_needs_no_devices() -> None:
         ("colective", "`colective` is not a granularity(.|\n)*`whole` or `collective`"),
         ("hlo", r"`hlo` is not a granularity(.|\n)*`plan.spmd\(\)`(.|\n)*`plan.compile\(\).lower\(\*args\)`"),
         ("kernel", "`kernel` is not a granularity(.|\n)*`whole` or `collective`"),
-        ("stage", "`stage` cuts at pipeline stages, but plans do not have stages yet(.|\n)*`whole` or `collective`"),
+        ("stage", "`stage` cuts at the stages of a pipeline, which is not there yet(.|\n)*`whole` or `collective`"),
     ],
 )
 def test_an_unknown_granularity_is_an_error(granularity: str, message: str) -> None:
