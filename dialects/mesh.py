@@ -121,11 +121,6 @@ class Mesh(Interned, Mapping[str, int]):
             raise refused("devices", "the name of a device set", devices)
         return self._with(devices=devices, part=None)
 
-    def in_sets(self, along: Iterable[str]) -> Mesh:
-        """The same mesh, whose devices are a set for each coordinate of these axes: values lie and go along the others."""
-        axes = {*along}
-        return self._with(apart=tuple(name for name, _ in self.pairs if name in axes))
-
     @checked
     def at(self, **coordinates: int) -> Mesh:
         """The devices at coordinates of some axes: a device set of its own, with the other axes.
@@ -142,7 +137,7 @@ class Mesh(Interned, Mapping[str, int]):
             if at is None or not 0 <= at < size:
                 title = f"axis `{name}` has no coordinate {shown(coordinates[name])}"
                 raise Error(title, helps=[f"its {size} coordinates are 0 to {size - 1}"])
-        fixed = {name: fixed[name] for name in self if name in fixed}
+        fixed = dict(sorted(fixed.items(), key=lambda each: [*self].index(each[0]) if each[0] in self.axes else -1))
         every = enumerate(itertools.product(*(range(size) for _, size in self.pairs)))
         names = [name for name, _ in self.pairs]
         numbers = [number for number, at in every if fixed.items() <= dict(zip(names, at, strict=True)).items()]
@@ -389,13 +384,13 @@ class Mesh(Interned, Mapping[str, int]):
         return text if self.part is None else f"{text} of [{self.part[0]}] at {_numbers_text(self.part[1])}"
 
     def __repr__(self) -> str:
-        if self.part is not None:
+        if self.part is not None or self.apart:
             return f'Mesh.parse("{self}")'
         names = [_short(name) for name in self.slow]
         slow = [f"slow={tuple(names) if len(names) > 1 else names[0]!r}"] if names else []
         chip = [f"{name}={value!r}" for name, value in said(self.chip)]
         on = f'.on("{self.devices}")' if self.devices else ""
-        loops = "".join(f'.having("{loop}")' for loop in self.loops) + (f".in_sets({self.apart})" if self.apart else "")
+        loops = "".join(f'.having("{loop}")' for loop in self.loops)
         return f"Mesh({', '.join([*(f'{_short(name)}={size}' for name, size in self.pairs), *slow, *chip])}){on}{loops}"
 
 
@@ -501,7 +496,7 @@ def _parsed(text: str) -> Mesh:
         raise Error(f"the axes of a mesh belong to one device set: `{text}`")
     chip = chip_of(of_chip.get("chip", DEFAULT))
     made = _mesh(axes, slow, "".join(sets), with_memory(chip, of_chip["memory"]) if "memory" in of_chip else chip)
-    return reduce(Mesh.having, loops, made.in_sets(apart) if apart else made)
+    return reduce(Mesh.having, loops, in_sets(made, apart))
 
 
 def _mesh(
@@ -569,6 +564,13 @@ def _count(name: str, size: int) -> int:
     if not 0 < count < INTEGER_BOUND:
         raise Error(f"mesh axis `{name}` has size {shown(size)}", helps=["the size is the number of devices along it"])
     return count
+
+
+def in_sets(mesh: Mesh, along: Iterable[str]) -> Mesh:
+    """The same mesh, whose devices are a set for each coordinate of these axes: values lie and go along the others."""
+    axes = {*along}
+    apart = tuple(name for name, _ in mesh.pairs if name in axes)
+    return intern(Mesh, mesh.pairs, mesh.slow, mesh.devices, mesh.chip, mesh.trips, mesh.part, apart)
 
 
 def with_parts(mesh: Mesh, places: Iterable[Place]) -> Mesh:

@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from ...dialects.ground.amounts import at_most
+from ...dialects.mesh import in_sets
 from ...rewrites.program.program import ValueId
 from ..cost.collectives import by_cause
 from ..cost.counts import Counts
@@ -33,7 +34,7 @@ MOST_VALUES = 4
 
 def text_of_plan(plan: State) -> str:
     """The text of a plan's file. Equal plans have equal texts."""
-    lines = [f"mesh {plan.source.mesh.in_sets(())}", "", f"plan {function_identifier(plan)} {{"]
+    lines = [f"mesh {in_sets(plan.source.mesh, ())}", "", f"plan {function_identifier(plan)} {{"]
     spans = [(at, at + 1) for at in range(plan.own, len(plan.actions))]
     for number, record in enumerate(records(plan, spans, plan.source.addresses.name), plan.own):
         lines += [f"  {statement(_as_saved(plan, plan.actions[number].text))}", *([f"    => {record}"] if record else [])]

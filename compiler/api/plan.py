@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.ground.errors import warn
 from ...dialects.ground.validation import CHECKS, INTEGER_BOUND, checked, integer, refused
-from ...dialects.mesh import Mesh
+from ...dialects.mesh import Mesh, in_sets
 from ...rewrites.laws.law import Law
 from ..advice import conflicts, redundancy as silent, stops
 from ..advice.conflicts import Conflict, conflict_given
@@ -409,7 +409,7 @@ class Plan(State, Generic[R]):
 
         Raises Error for an op that the notation cannot express.
         """
-        return notation(self.source.traced, self.mesh.whole().in_sets(()))
+        return notation(self.source.traced, in_sets(self.mesh.whole(), ()))
 
     def html(self, path: str | Path) -> None:
         """Write the plan as one page for a browser, which needs no network: each tactic, and what it changed and why.

@@ -13,7 +13,7 @@ from typing import cast, overload
 
 from ...dialects.ground.amounts import at_most
 from ...dialects.ground.errors import Error, warn
-from ...dialects.mesh import Mesh
+from ...dialects.mesh import Mesh, in_sets
 from ..answers.plan_text import layout_rows, records
 from ..gc_pause import without_collector
 from ..inputs.checks import mesh_given
@@ -143,7 +143,7 @@ class Replayed:
 
         On another mesh, tactics do something else and layouts differ in any case: there, only the program is compared.
         """
-        same = self.block.mesh == self.plan.source.mesh.in_sets(())
+        same = self.block.mesh == in_sets(self.plan.source.mesh, ())
         lines = self.changed() if same else []
         # Equal rows on one mesh are those of one program.
         differs = not same or list(self.block.layouts) != layout_rows(self.plan)

@@ -21,6 +21,7 @@ class Question(Enum):
     BLOCKED = "plan.blocked", "blocked"
     COLLECTIVES = "plan.collectives()", "collectives"
     CONFLICTS = "plan.conflicts", "conflicts"
+    GRAPH = "plan.lower()", "lower graph"
     RANGES = "plan.ranges()", "ranges"
     RESOLVE = "pt.Resolve()", "resolve all"
     REWRITES = "plan.rewrites()", "rewrites"

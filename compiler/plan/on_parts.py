@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar, cast
 
 from ...dialects.ground.errors import Error
+from ...dialects.mesh import in_sets as mesh_in_sets
 from ...rewrites.decide.device_sets import ClaimOfSet, Claims, DeviceSets, coordinates
 from ...rewrites.decide.table import Table
 from ...rewrites.program.flatten import flatten
@@ -68,7 +69,7 @@ def in_sets(plan: Some, axes: Mapping[str, int]) -> Some:
     """The plan on the mesh in which these axes are no places for dims: its tactics make their claims again there."""
     if plan.mesh.apart:
         return plan
-    source, mesh = plan.source, plan.source.mesh.in_sets(axes)
+    source, mesh = plan.source, mesh_in_sets(plan.source.mesh, axes)
     if source.root is not source.traced:
         made = of_program(plan, source.root, mesh)
     else:

@@ -10,6 +10,7 @@ from ...dialects.ranges.algebra import Loop, Place
 from ...rewrites.decide.device_sets import coordinates
 from ...rewrites.decide.table import WHOLE, Claim, Table, next_factor
 from ...rewrites.program.program import ValueId
+from ..inputs.message_language import Question, question
 from .addresses import Within
 from .seeds import Seed, SeedOn
 from .source_lines import line_of
@@ -224,5 +225,5 @@ def on_parts(plan: State, what: str) -> Error | None:
     if plan.table.sets is None:
         return None
     names = " and ".join(map(coordinates, plan.table.sets.every))
-    helps = ["`plan.lower()` is a graph of kernels on the sets: print it, and run it by `plan.lower().compile()`"]
+    helps = [f"{question(Question.GRAPH)} is a graph of kernels on the sets, which runs by its method `compile`"]
     return Error(f"{what} is of a whole mesh, and the plan is on parts of it: {names}", helps=helps)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from ...dialects.ground.amounts import counted, there_are
 from ...dialects.ground.errors import Error, did_you_mean
-from ...dialects.ground.validation import checked, integer, refused
+from ...dialects.ground.validation import checked, integer, refused, shown
 from ...dialects.mesh import Mesh
 from ..jax_private import Device, jax
 from .compiled import distinct, too_few
@@ -79,6 +79,7 @@ def _checked(given: Mapping[str, Sequence[Device]], known: Mapping[str, Mesh]) -
     found = dict[str, list[Device]]()
     for name, those in given.items():
         if name not in known:
+            name = str.__str__(name) if isinstance(name, str) else shown(name)  # pyright: ignore[reportUnnecessaryIsInstance]
             title = f"`devices` takes devices by the name of their set, and the program has no set `{name}`"
             have = ", ".join(filter(None, known)) or "one set, without a name"
             raise Error(title, helps=did_you_mean(name, known, f"it has {have}"))

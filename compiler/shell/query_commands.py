@@ -203,7 +203,7 @@ def loops(asked: Asked) -> str:
 
 @command("look", "transfers [all]", "transfers", "all")
 def transfers(asked: Asked) -> str:
-    """What crosses from one device set to another, for which op, and why that runs there.
+    """What crosses between device sets, for which ops.
 
     transfers     -->     block0   stage=0   stage=1   512   dot_general
     """

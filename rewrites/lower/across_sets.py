@@ -187,4 +187,3 @@ class OnSets(Local):
                 self.known([value], [self.types[old]])
                 self.again[old, self.devices] = value
         return found
-

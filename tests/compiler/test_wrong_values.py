@@ -84,7 +84,7 @@ VALID: dict[str, Any] = {
 }  # fmt: skip
 """What a parameter takes, by its name: what is not fuzzed is valid."""
 VALID_OF: dict[str, Any] = {
-    "Tile.values": {"x": 0}, "Mesh.sub_axes.name": "a", "Mesh.having.name": "a", "Mesh.parts.name": "a",
+    "Tile.values": {"x": 0}, "On.values": {"x": 0}, "Mesh.sub_axes.name": "a", "Mesh.having.name": "a", "Mesh.parts.name": "a",
     "define.text": "same(x)  out[i..] = @(x[i..])", "define.function": lambda x: x, "rule.text": "f: add(x, x) => mul(2, x)",
     "constrain.text": "a, _", "Notation.plan.function": None,
     "tactics_from.file": str(ROOT / "examples" / "strategy.toml"), "tactics_from.table": "by_name",
