@@ -5,6 +5,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from time import process_time
 from typing import Any
@@ -19,8 +20,9 @@ from generated import POOLS, Program, examples, programs
 from generated_tactics import Tactic, tactics
 from hypothesis import given as drawing, strategies as st
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from lowered import reparsed
+from lowered import parse as read, reparsed
 from tolerance import differs
+from xdsl.utils.exceptions import VerifyException
 
 import partita as pt
 from partita.compiler.api.plan import Plan
@@ -403,6 +405,31 @@ def test_many_claims_are_made_at_once() -> None:
     plan = plan.apply(pt.On({f"block{number}": number // 150 for number in range(300)}, "stage"))
     assert len(plan.transfers()) == 2
     assert process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "title"),
+    [
+        ("#plan.on<stage=0 by 2>", "#plan.on<stage=5 by 2>", "axis `stage` has no coordinate 5"),
+        ("#plan.on<stage=0 by 2>", "#plan.on<data=0 by 2>", "`lax.dot_general` is on `data=0 by 2`"),
+        ("#plan.on<stage=0 by 2>", "#plan.on<stage=0 by 0>", "`lax.dot_general` is on `stage=0 by 0`"),
+        ("#plan.on<stage=0 by 2>", "#plan.on<stage=0 by 2>, #plan.on<stage=1 by 2>", "`lax.dot_general` is on `stage=1 by 2`"),
+        ("stage=2 sets", "stage=2", "`lax.dot_general` is on `stage=0 by 2`"),
+    ],
+)
+def test_wrong_claims_in_a_text_are_refused(old: str, new: str, title: str) -> None:
+    plan = pt.plan(mlp, MESH, W, V, X).tile("x", 0, "data").apply(STAGES)
+    with pytest.raises(pt.Error) as found:
+        stages.decided(read(str(lowering.claims(plan)).replace(old, new, 1)))
+    assert found.value.title == title
+
+
+@pytest.mark.parametrize("new", ['"data=4"', "3", '"dta="'])
+def test_wrong_parts_in_a_placed_text_are_refused(new: str) -> None:
+    plan = pt.plan(mlp, MESH, W, V, X).apply(STAGES)
+    said = '"data@stage0=2, model@stage0=2 of [stage=2 sets, data=2, model=2] at 0:4"'
+    with pytest.raises(VerifyException, match=r"is no part of a mesh|is not a mesh"):
+        to_flow(read(re.sub(rf"array.on = {re.escape(said)}", f"array.on = {new}", str(plan.ir()), count=1)))
 
 
 # --- models ------------------------------------------------------------------------------------------------------------
