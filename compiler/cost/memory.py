@@ -156,14 +156,14 @@ class Memory(View):
 
 def memory(plan: State, donate: Patterns = ()) -> Memory:
     """The memory of one device at the peak. Raises Error for a donated argument that does not exist or is static."""
-    taken = donated_bytes(plan.source.traced, plan.decisions.placements, donate)
-    return max((memory_on(plan, on, taken) for on in device_sets(plan)), key=attrgetter("bytes"))
+    return max((memory_on(plan, on, donate) for on in device_sets(plan)), key=attrgetter("bytes"))
 
 
-def memory_on(plan: State, on: Mesh | None, donated: int = 0) -> Memory:
-    """The memory of a device of one set at the peak. A graph of several sets donates nothing."""
+def memory_on(plan: State, on: Mesh | None, donate: Patterns = ()) -> Memory:
+    """The memory of a device of one set at the peak."""
+    taken = donated_bytes(plan.source.traced, plan.decisions.placements, donate, on)
     found, sizes, count = plan.once(_peaks)[on], ends_on(plan, on), len(plan.source.program.arguments)
-    return Memory(sum(sizes[:count]), sum(sizes[count:]), found.bytes, 0 if on is not None else donated, plan, found, on)
+    return Memory(sum(sizes[:count]), sum(sizes[count:]), found.bytes, taken, plan, found, on)
 
 
 def over_time(plan: State) -> tuple[Memory, LiveRanges]:

@@ -30,6 +30,7 @@ from ...rewrites.lower.to_flow import cut_at
 from ...rewrites.program.run_counts import Marks, executions
 from ..cost.counts import CountedCollective, Counts, bytes_received, count_collectives
 from ..gc_pause import without_collector
+from ..inputs.names import Patterns
 from ..ops.shard_map import on_devices, own_collectives
 from ..plan.lowering import lowered
 from ..plan.state import State
@@ -147,12 +148,14 @@ class Graph(GraphModule):
         """
         return stablehlo(self, self.kernel(kernel))
 
-    def compile(self, devices: Placed = None) -> CompiledGraph:
+    def compile(self, devices: Placed = None, donate: Patterns = ()) -> CompiledGraph:
         """A callable that runs the graph node by node; every kernel is compiled before it returns.
 
-        `devices` are those of its device set or, by name, those of several: `{"left": jax.devices()[:2]}`.
+        `devices` are those of its device set or, by name, those of several: `{"left": jax.devices()[:2]}`. The results of the
+        kernels that read them last take the buffers of the arguments in `donate`, where one is as large and lies so. Raises
+        Error for a donated argument that does not exist or is static.
         """
-        return CompiledGraph(self, devices)
+        return CompiledGraph(self, devices, donate)
 
     @cached_property
     def _compiled(self) -> CompiledGraph:

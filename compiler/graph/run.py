@@ -5,7 +5,7 @@ A transfer moves blocks one by one, from a device that has the block to one that
     %1 = flow.kernel @a_0(%0);  %2 = flow.transfer %1   -->   program(a_0); blocks to the devices of the other set
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +26,8 @@ from ...dialects.mesh import Mesh
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
+from ..inputs.arguments import donated
+from ..inputs.names import Patterns, as_patterns
 from ..jax_private import Device, Tracer, jax, jnp, tree
 from ..ops.prng_keys import is_key
 from ..run.collectives import BYTES
@@ -57,7 +59,7 @@ class Launch:
 class CompiledGraph:
     """A graph on devices, with all programs compiled. Call it like the original function."""
 
-    def __init__(self, graph: GraphModule, devices: Placed) -> None:
+    def __init__(self, graph: GraphModule, devices: Placed, donate: Patterns = ()) -> None:
         self.graph = graph
         self.devices = _devices(graph, devices)
         self.meshes: dict[Mesh, DeviceMesh] = {}
@@ -70,31 +72,62 @@ class CompiledGraph:
         self.is_narrow = any(type.dtype in BYTES for type in self.types)
         self.last: object = None
         """The tree of the last call's arguments."""
-        self.steps = self.compile(block)
+        self.steps = self.compile(block, self._donated(donate))
 
-    def compile(self, block: Block) -> list[Launch]:
+    def _donated(self, donate: Patterns) -> set[int]:
+        """The slots of the arguments that may be overwritten."""
+        traced = self.graph.traced
+        if traced is None:
+            if as_patterns(donate):
+                raise Error("a graph that was read from text donates nothing", helps=["lower the plan again, and compile that"])
+            return set()
+        names = {*donated(traced.function, donate), *traced.function.donated}
+        return {slot for slot, name in enumerate(self.graph.arguments) if name.split("/")[0] in names}
+
+    def compile(self, block: Block, given_up: Set[int]) -> list[Launch]:
         """Compiles the programs, in parallel, and returns them in order of issue.
 
         A barrier is no program: its results are its operands.
         """
         nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
+        frees, gives = self._last_reads(block, nodes, given_up)
         alike = dict[Hashable, list[Operation]]()
         for op in nodes:
             if not isinstance(op, flow.TransferOp):
-                alike.setdefault(self._key(op), []).append(op)
+                alike.setdefault((self._key(op), gives[op]), []).append(op)
         with ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
-            made = [pool.submit(self._lowered(ops)) for ops in alike.values()]
+            made = [pool.submit(self._lowered(ops, gives[ops[0]])) for ops in alike.values()]
             programs = {key: each.result() for key, each in zip(alike, made, strict=True)}
         steps: list[Launch] = []
-        kept = {*self.outputs, *range(len(block.args))}
+        for op in nodes:
+            program = self._moves(op) if isinstance(op, flow.TransferOp) else programs[self._key(op), gives[op]]
+            steps.append(Launch(program, self.numbers(op.operands), self.numbers(op.results), frees[op]))
+        return steps
+
+    def _last_reads(
+        self, block: Block, nodes: Sequence[Operation], given_up: Set[int]
+    ) -> tuple[Mapping[Operation, tuple[int, ...]], Mapping[Operation, tuple[int, ...]]]:
+        """For each node the slots that no later one reads, and which of its operands are donated to it.
+
+        What goes to another device set is not donated: the sets may share devices, and so buffers.
+        """
+        frees, gives = dict[Operation, tuple[int, ...]](), dict[Operation, tuple[int, ...]]()
+        kept = {*self.outputs, *(slot for slot in range(len(block.args)) if slot not in given_up)}
+        moved = {slot for op in nodes if isinstance(op, flow.TransferOp) for slot in self.numbers((*op.operands, *op.results))}
         for op in reversed(nodes):
             reads, fills = self.numbers(op.operands), self.numbers(op.results)
-            frees = tuple({*reads, *fills} - kept)
-            kept.update(frees)
-            program = self._moves(op) if isinstance(op, flow.TransferOp) else programs[self._key(op)]
-            steps.append(Launch(program, reads, fills, frees))
-        return steps[::-1]
+            frees[op] = tuple({*reads, *fills} - kept)
+            kept.update(frees[op])
+            free = list(array_types(op.results))
+            taken = list[int]()
+            for at, (slot, type) in enumerate(zip(reads, array_types(op.operands), strict=True)):
+                is_last = slot in frees[op] and slot not in moved and reads.count(slot) == 1
+                if slot in given_up and is_last and type in free:
+                    free.remove(type)
+                    taken.append(at)
+            gives[op] = tuple(taken)
+        return frees, gives
 
     def numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
         return tuple(self.slots[value] for value in values)
@@ -122,8 +155,11 @@ class CompiledGraph:
         source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
         return Moves.between(source, target)
 
-    def _lowered(self, ops: Sequence[Operation]) -> Callable[[], Tokened[Sequence[Array]]]:
-        """Lowers the program of some equal kernels or redistributions, and returns a function that compiles it."""
+    def _lowered(self, ops: Sequence[Operation], gives_up: tuple[int, ...]) -> Callable[[], Tokened[Sequence[Array]]]:
+        """Lowers the program of some equal kernels or redistributions, and returns a function that compiles it.
+
+        The operands that it gives up are donated.
+        """
         op = ops[0]
         graph, name, mesh = self.graph, self._name_of(op), mesh_at(self.graph, op)
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
@@ -139,7 +175,7 @@ class CompiledGraph:
         mapped = over_devices(local, self._there(mesh), [form.spec for form in takes], [form.spec for form in gives])
         program = Tokened(f"{name}` in `{graph.name}", mapped, self._token_of(ops))
         with on_no_mesh():
-            made = jax.jit(program.function).lower(*(form.struct for form in takes))
+            made = jax.jit(program.function, donate_argnums=gives_up).lower(*(form.struct for form in takes))
 
         def compiled() -> Tokened[Sequence[Array]]:
             try:

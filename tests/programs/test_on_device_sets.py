@@ -213,6 +213,28 @@ def test_a_set_takes_its_own_part_of_the_memory_the_flops_and_the_bytes() -> Non
     assert plan.transfers() and not whole.transfers()
 
 
+@pytest.mark.parametrize("how", HOW)
+def test_new_parameters_take_the_buffers_of_donated_ones(how: str) -> None:
+    def large(params: Any, x: Any) -> Any:
+        grads = jax.grad(lambda params: mlp(params["w"], params["v"], x).sum())(params)
+        return jax.tree.map(lambda old, grad: old - 0.1 * grad, params, grads)
+
+    params = {name: jnp.full((256, 256), 0.01) for name in "wv"}
+    x = jnp.ones((8, 256))
+    plan = pt.plan(large, MESH, params, x).apply(pt.On({"block0": 0, "block1": 1}, "stage"))
+    run, expected = plan.lower(how).compile(donate="params"), jax.jit(large)(params, x)
+    taken = jax.tree.map(jnp.copy, params)
+    first = run(taken, x)
+    second = run(first, x)
+    assert all(each.is_deleted() for each in jax.tree.leaves(first))
+    same(second, jax.jit(large)(expected, x), 1e-4)
+    assert plan.memory(donate="params").donated == 256 * 256 * 4
+    with pytest.raises(pt.Error, match="argument `params/v` was donated to another call, or deleted"):
+        run(first, x)
+    with pytest.raises(pt.Error, match="nothing matches|no argument"):
+        plan.lower(how).compile(donate="parms")
+
+
 def test_a_plan_file_has_its_sets() -> None:
     plan = staged()
     again = pt.replay(step, MESH, plan.trace, PARAMS, X, Y)
