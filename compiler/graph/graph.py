@@ -148,6 +148,7 @@ class Graph(GraphModule):
         """
         return stablehlo(self, self.kernel(kernel))
 
+    @checked
     def compile(self, devices: Placed = None, donate: Patterns = ()) -> CompiledGraph:
         """A callable that runs the graph node by node; every kernel is compiled before it returns.
 
