@@ -22,7 +22,18 @@ from ...dialects.mesh import Mesh
 from ...rewrites.program.breadth_first import reached
 from ..inputs.arguments import UserFunction
 from ..inputs.lines import Origin, source_line_of
-from ..jax_private import OPENED, SourceInfo, called_program, closed, evaluated, jax, jaxprs_in_params, jnp, on_its_line
+from ..jax_private import (
+    OPENED,
+    SourceInfo,
+    called_program,
+    closed,
+    evaluated,
+    jax,
+    jaxprs_in_params,
+    jnp,
+    on_its_line,
+    with_counts,
+)
 from ..plan.state import State
 from ..run.partitioned import Partitioned, linear_p, partitioned_p
 
@@ -173,7 +184,7 @@ class _Reader:
 
     def unrolled(self, eqn: JaxprEqn, ins: Sequence[Value], where: Origin) -> list[Value]:
         """The trips of a `scan` in which kernels are called, written out one after another."""
-        params, inner = eqn.params, cast(ClosedJaxpr, eqn.params["jaxpr"])
+        params, inner = with_counts(eqn).params, cast(ClosedJaxpr, eqn.params["jaxpr"])
         consts, carries, length = params["num_consts"], params["num_carry"], params["length"]
         given, carry, stacked = ins[:consts], list(ins[consts : consts + carries]), ins[consts + carries :]
         trips = dict[int, list[Value]]()
