@@ -396,7 +396,8 @@ def test_a_scan_of_kernels_on_two_sets_is_written_out() -> None:
 
         return jax.value_and_grad(f, (0, 1))
 
-    x, ws = (np.random.default_rng(0).standard_normal(shape, np.float32) for shape in ((8, 8), (3, 8, 8)))
+    # Larger weights would make rounding errors grow from layer to layer.
+    x, ws = (0.3 * np.random.default_rng(0).standard_normal(shape, np.float32) for shape in ((8, 8), (3, 8, 8)))
     found, expected = pt.program(scanned(*layers_on_two_sets()))(x, ws), scanned(layer, layer)(x, ws)
     close(found, expected)
 
