@@ -137,7 +137,7 @@ class Mesh(Interned, Mapping[str, int]):
             if at is None or not 0 <= at < size:
                 title = f"axis `{name}` has no coordinate {shown(coordinates[name])}"
                 raise Error(title, helps=[f"its {size} coordinates are 0 to {size - 1}"])
-        fixed = dict(sorted(fixed.items(), key=lambda each: [*self].index(each[0]) if each[0] in self.axes else -1))
+        fixed = {name: fixed[name] for name in dict.fromkeys((*self, *fixed)) if name in fixed}
         every = enumerate(itertools.product(*(range(size) for _, size in self.pairs)))
         names = [name for name, _ in self.pairs]
         numbers = [number for number, at in every if fixed.items() <= dict(zip(names, at, strict=True)).items()]
@@ -146,7 +146,7 @@ class Mesh(Interned, Mapping[str, int]):
             return self
         if len(kept) + len(fixed) != len(names):
             raise Error(f"a part of {self} is taken along whole axes", helps=["split axes of the part, not of the mesh"])
-        return self._part(kept or [("device", 1)], numbers, "".join(f"_{name}{at}" for name, at in fixed.items()))
+        return self._part(kept or [("device", 1)], numbers, "_".join(f"{name}{at}" for name, at in fixed.items()))
 
     def _slice(self, taken: slice) -> Mesh:
         """Some of the devices of a set with one axis: `pt.devices(8)[:2]`."""
@@ -157,12 +157,13 @@ class Mesh(Interned, Mapping[str, int]):
         if not numbers or numbers.step < 0:
             title = f"a set of {size} devices has none at [{taken.start}:{taken.stop}:{taken.step or 1}]"
             raise Error(title, helps=["a set has a device at least, and they are in order"])
-        return self._part([(name, len(numbers))], numbers, f"_{_numbers_text(numbers)}".replace(":", "_"))
+        label = _numbers_text(numbers).replace(":", "_")
+        return self._part([(name, len(numbers))], numbers, label if self.devices else f"devices_{label}")
 
     def _part(self, pairs: Sequence[tuple[str, int]], numbers: Sequence[int], label: str) -> Mesh:
         """A set of some of the devices of this one, whose name continues with a label."""
         whole, slow = self.in_space, tuple(name for name in self.slow if name in dict(pairs))
-        name = self.devices + label if self.devices else f"devices{label}" if label[1:2].isdecimal() else label.lstrip("_")
+        name = f"{self.devices}_{label}" if self.devices else label
         return whole._with(pairs=tuple(pairs), slow=slow, devices=name, part=(whole, tuple(numbers)), apart=())
 
     def check(self) -> None:

@@ -169,11 +169,10 @@ def _notes(share: str, total: int, found: Sequence[Silent]) -> list[str]:
 
 
 def _whole_on(plan: State, placed: Iterable[Place]) -> tuple[Place, ...]:
-    """The mesh axes with more than one device that are not among `placed`."""
-    # On device sets, the devices along their axis do not do the same.
-    taken = set[str]() if plan.table.sets is None else plan.table.sets.along
-    places = plan.decided.mesh.places
-    return tuple(axis for axis in places if axis.size > 1 and axis not in placed and axis.name not in taken)
+    """The axes of a device set with more than one device that are not among `placed`."""
+    # Device sets do not do the same.
+    places = (axis for axis in plan.decided.mesh.places if axis.name not in plan.mesh.apart)
+    return tuple(axis for axis in places if axis.size > 1 and axis not in placed)
 
 
 def _texts(axes: Iterable[Place]) -> tuple[str, ...]:

@@ -45,14 +45,17 @@ class Transfer:
 
 def transfers(plan: State) -> Listing[Transfer]:
     """The values that cross from one device set to another, in the order in which they are needed."""
+    return Listing(plan.once(_transfers), ListingForm("transfers", _COLUMNS, _row, spare=("at",)))
+
+
+def _transfers(plan: State) -> Sequence[Transfer]:
     sets = plan.table.sets
-    found = [] if sets is None else [_transfer(plan, sets, *each) for each in sets.crossings]
-    return Listing(found, ListingForm("transfers", _COLUMNS, _row, spare=("at",)))
+    return [] if sets is None else [_transfer(plan, sets, *each) for each in sets.crossings]
 
 
 def crossing_bytes(plan: State) -> int:
     """The bytes that devices receive from other sets in a call, one device of each set together."""
-    return sum(each.bytes for each in transfers(plan))
+    return sum(each.bytes for each in plan.once(_transfers))
 
 
 _COLUMNS = ("value", "from", "to", "bytes", "for", "at", "why")

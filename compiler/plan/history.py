@@ -13,7 +13,10 @@ from dataclasses import replace
 from typing import cast
 
 from ...dialects.ground.errors import Error
+from ...dialects.mesh import Mesh
 from ...rewrites.decide.table import Table
+from ...rewrites.program.flatten import flatten
+from ..gc_pause import without_collector
 from .claims import Some, of_program, place_own
 from .state import State
 
@@ -41,14 +44,16 @@ def _before(plan: Some) -> Sequence[Some]:
     return found[:-1] if _same(found[-1], plan) else [first]
 
 
-def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *, keeps: bool) -> Some:
-    """Replays the plan with these steps in place of action `number` or, with `keeps`, before it.
+def redone(
+    plan: Some, number: int, steps: Sequence[Callable[[State], State]], *, keeps: bool, mesh: Mesh | None = None
+) -> Some:
+    """Replays the plan with these steps in place of action `number` or, with `keeps`, before it; perhaps on another mesh.
 
     Raises Error for a step that is refused, and if an action cannot be applied again.
 
         [tile('x', 0, 'data')], replicate('y', 'data') before the first   -->   [replicate('y', 'data'), tile('x', 0, 'data')]
     """
-    made: State = without_tactics(plan)
+    made: State = without_tactics(plan, mesh)
     again = [each.redo for each in plan.actions]
     again[number : number if keeps else number + 1] = steps
     for step in again[plan.own :]:
@@ -58,12 +63,16 @@ def redone(plan: Some, number: int, steps: Sequence[Callable[[State], State]], *
     return cast(Some, made)
 
 
-def without_tactics(plan: Some) -> Some:
-    """The plan of the program as it was traced, with only the program's own claims."""
-    source = plan.source
+def without_tactics(plan: Some, mesh: Mesh | None = None) -> Some:
+    """The plan of the program as it was traced, with only the program's own claims; perhaps on another mesh."""
+    source, mesh = plan.source, mesh or plan.source.mesh
     if source.root is not source.traced:
-        return of_program(plan, source.root, source.mesh)
-    return place_own(replace(plan, mesh=source.mesh, table=Table(source.program), actions=(), labels={}))
+        return of_program(plan, source.root, mesh)
+    if mesh is not source.mesh:
+        with without_collector():
+            program = flatten(source.traced.module, mesh)
+        source = replace(source, program=program, addresses=source.addresses.everywhere)
+    return place_own(replace(plan, source=source, mesh=mesh, table=Table(source.program), actions=(), labels={}))
 
 
 def _same(left: State, right: State) -> bool:

@@ -16,7 +16,7 @@ from ...rewrites.plan_text.claims import with_claims
 from ...rewrites.plan_text.decisions import with_decisions
 from ..define.verify_in_plan import try_block_sizes
 from ..gc_pause import without_collector
-from .refusals import on_parts
+from .refusals import not_whole
 from .state import State
 
 
@@ -44,7 +44,7 @@ def spmd(plan: State) -> ModuleOp:
 
     Raises Error for a plan on several device sets.
     """
-    if problem := on_parts(plan, "an SPMD program"):
+    if problem := not_whole(plan, "an SPMD program"):
         raise problem
     return lowered(plan, Local)
 
@@ -67,7 +67,7 @@ def decided(plan: State) -> Decisions:
 
 def first_lines(plan: State, most: int) -> tuple[list[str], bool]:
     """The first lines of the text of `spmd`, and whether they are all. A long program is lowered only that far."""
-    if problem := on_parts(plan, "an SPMD program"):
+    if problem := not_whole(plan, "an SPMD program"):
         raise problem
     with without_collector():
         # A product and its transpose become one op.

@@ -148,8 +148,7 @@ def check_scopes(plan: State, at: Patterns) -> None:
 
 def _scopes(plan: State) -> list[str]:
     """The scopes of a program, and the scopes that enclose them."""
-    scopes = dict.fromkeys(scope_of(plan, node) for node in plan.source.program.nodes)
-    return list(dict.fromkeys(each for scope in scopes if scope for each in beginnings(scope.split("/"))))
+    return list(dict.fromkeys(each for scope in plan.source.by_scope if scope for each in beginnings(scope.split("/"))))
 
 
 def matched_scope(scope: str, at: Patterns) -> str | None:
@@ -176,4 +175,4 @@ def made_by(plan: State, value: ValueId) -> Node:
 
 def scope_of(plan: State, node: Node) -> str:
     """The path of `jax.named_scope`s around an op as the user wrote it, without JAX's transformations."""
-    return "/".join(plan.source.traced.sources.written(node.op).parts)
+    return plan.source.scope(node)

@@ -5,24 +5,22 @@ The axis is then no place for dims of values: it says where ops run. All other a
     on(plan, "block0", stage=0), on(plan, "block1", stage=1)   -->   %h = block0 %x on devices 0 to 3, block1 %h on 4 to 7
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import in_sets as mesh_in_sets
 from ...rewrites.decide.device_sets import ClaimOfSet, Claims, DeviceSets, coordinates
-from ...rewrites.decide.table import Table
-from ...rewrites.program.flatten import flatten
 from ...rewrites.program.program import NodeId, ValueId
-from ..gc_pause import without_collector
 from ..inputs.message_language import step
 from ..inputs.names import Patterns
 from ..inputs.tactic_calls import Call
-from .claims import acted, of_program, place_own
+from .claims import acted
+from .history import redone
 from .named_laws import check_names, matched_scope
-from .state import Action, Source, State
+from .state import Action, State
 
 Some = TypeVar("Some", bound=State)
 
@@ -70,15 +68,7 @@ def in_sets(plan: Some, axes: Mapping[str, int]) -> Some:
     if plan.mesh.apart:
         return plan
     source, mesh = plan.source, mesh_in_sets(plan.source.mesh, axes)
-    if source.root is not source.traced:
-        made = of_program(plan, source.root, mesh)
-    else:
-        with without_collector():
-            program = flatten(source.traced.module, mesh)
-        new = Source(source.traced, program, source.addresses.everywhere, source.root)
-        made = place_own(replace(plan, source=new, mesh=mesh, table=Table(program), actions=(), labels={}))
-    for action in plan.actions[plan.own :]:
-        made = cast(Some, cast("Callable[[State], State]", action.redo)(made))
+    made = redone(plan, plan.own, (), keeps=True, mesh=mesh)
     made = replace(made, source=replace(made.source, addresses=source.addresses))
     for axis in axes:
         for place in made.mesh.named(axis):

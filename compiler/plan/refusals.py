@@ -210,7 +210,7 @@ def no_place(plan: State, axes: Sequence[str]) -> Error | None:
     """The error for tactics that place dims on axes along which the plan has device sets; None if these do not."""
     if plan.table.sets is None:
         return None
-    taken = plan.table.sets.along
+    taken = plan.mesh.apart
     if (axis := next((each for each in axes if each.partition(".")[0] in taken), None)) is not None:
         title = f"`{axis}` says on which devices ops run, and is no place for dims"
         others = ", ".join(each for each in plan.mesh if each not in taken)
@@ -220,7 +220,7 @@ def no_place(plan: State, axes: Sequence[str]) -> Error | None:
     return None
 
 
-def on_parts(plan: State, what: str) -> Error | None:
+def not_whole(plan: State, what: str) -> Error | None:
     """The error for what only a plan on its whole mesh has; None if this one is."""
     if plan.table.sets is None:
         return None

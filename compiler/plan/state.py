@@ -24,7 +24,7 @@ from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
 from ...rewrites.program.flatten import flatten
-from ...rewrites.program.program import NodeId, Program, Signatures, ValueId
+from ...rewrites.program.program import Node, NodeId, Program, Signatures, ValueId
 from ..gc_pause import without_collector
 from ..inputs.checks import dim_number, mesh_given
 from ..inputs.message_language import Question, cited, question, step
@@ -104,8 +104,12 @@ class Source:
         """The ops in each `jax.named_scope`, by its path as the user wrote it."""
         found = dict[str, list[NodeId]]()
         for node in self.program.nodes:
-            found.setdefault("/".join(self.traced.sources.written(node.op).parts), []).append(node.number)
+            found.setdefault(self.scope(node), []).append(node.number)
         return found
+
+    def scope(self, node: Node) -> str:
+        """The path of `jax.named_scope`s around an op as the user wrote it, without JAX's transformations."""
+        return "/".join(self.traced.sources.written(node.op).parts)
 
     @cached_property
     def classes(self) -> Classes:

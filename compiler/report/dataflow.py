@@ -54,7 +54,7 @@ def kernels_json(graph: Graph, pools: Pools) -> Json:
 def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[int, int]]:
     """Groups nodes that are alike. Returns the groups, and for each node the number of its group.
 
-    The detail of a kernel is what it computes, that of a redistribution what it sends, that of a transfer between which sets.
+    The detail of a kernel is what it computes, that of a redistribution what it sends.
     """
     groups: dict[object, Alike] = {}
     of: dict[int, int] = {}
@@ -67,10 +67,7 @@ def _alike(graph: Graph, makers: Mapping[str, int]) -> tuple[list[Alike], dict[i
             if name not in details:
                 details[name] = _computes(graph.kernels[name])
             detail = details[name]
-        elif node.kind == "transfer":
-            detail = " to ".join(node.sets)
-            before = tuple([of[makers[value.name]] for value in node.operands])
-        elif node.kind == "redistribute":
+        elif node.kind in ("redistribute", "transfer"):
             detail = ", ".join([_without_set(starred(str(each))) for each in node.collectives])
             before = tuple([of[makers[value.name]] for value in node.operands])
         key = node.kind, name, detail, before, node.sets

@@ -88,11 +88,6 @@ class DeviceSets:
         """The sets, in the order of their devices."""
         return sorted({*self.ops, *self.arguments.values()}, key=_number)
 
-    @property
-    def along(self) -> set[str]:
-        """The axes of which each set has one coordinate."""
-        return {*self.program.mesh.apart}
-
     def around(self, entry: Node | Control) -> Mesh:
         """Where an op runs, or all of a loop or a choice."""
         node = next(_nodes(self.program, entry)) if isinstance(entry, Control) else entry

@@ -25,7 +25,7 @@ from ..decide.device_sets import SMALL
 from ..emit import again
 from ..program.breadth_first import reached
 from ..redistribute.steps import Path
-from .constructors import Built, Global, Globals, Make, Types, on_device, type_of
+from .constructors import Built, Global, Globals, Types, on_device, type_of
 from .runs import Change, ChangeOp
 from .to_spmd import Local
 
@@ -114,12 +114,6 @@ class OnSets(Local):
     def changed_inside(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
         """Writes a redistribution as what a device does."""
         return super().redistribute(sources, targets, way)
-
-    def barrier(self, values: Globals) -> Globals:
-        return super().barrier(list(map(self.here, values)))
-
-    def outer(self, make: Make, operands: Globals, types: Types) -> Globals:
-        return super().outer(make, list(map(self.here, operands)), types)
 
     def here(self, source: Global, target: ArrayType | None = None) -> Global:
         """The value on the set on which the program is now: itself, or a copy, at best of the part that is wanted."""
