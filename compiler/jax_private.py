@@ -32,6 +32,7 @@ layout: Any = import_module("jax.experimental.layout")
 set_xla_metadata: Any = import_module("jax.experimental.xla_metadata").set_xla_metadata
 
 Tracer: Any = import_module("jax.core").Tracer
+ArrayImpl: Any = import_module("jax._src.array").ArrayImpl
 trace_context: Any = import_module("jax._src.config").trace_context
 eval_context: Any = import_module("jax._src.core").eval_context
 traced_apart: Any = jax.make_user_context("")

@@ -10,11 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from operator import itemgetter
 from typing import Any, TypeAlias, cast
 
 from jax import Array
-from jax.core import ShapedArray
 from jax.sharding import Mesh as DeviceMesh, PartitionSpec
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -28,8 +26,7 @@ from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
 from ..inputs.arguments import donated
 from ..inputs.names import Patterns, as_patterns
-from ..jax_private import Device, Tracer, jax, jnp, tree
-from ..ops.prng_keys import is_key
+from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
@@ -38,9 +35,6 @@ from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, over_devices
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
 from .travel import Moves, TravelForm
-
-SMALL = 1 << 16
-"""The most bytes of a result, on each device, that is kept as the token of a program."""
 
 Placed: TypeAlias = Sequence[Device] | Mapping[str, Sequence[Device]] | None
 """The devices of a graph: those of its one set, or of some of its sets by name, or the first ones that are free."""
@@ -91,13 +85,10 @@ class CompiledGraph:
         """
         nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
         frees, gives = self._last_reads(block, nodes, given_up)
-        alike = dict[Hashable, list[Operation]]()
-        for op in nodes:
-            if not isinstance(op, flow.TransferOp):
-                alike.setdefault((self._key(op), gives[op]), []).append(op)
+        alike = {(self._key(op), gives[op]): op for op in nodes if not isinstance(op, flow.TransferOp)}
         with ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
-            made = [pool.submit(self._lowered(ops, gives[ops[0]])) for ops in alike.values()]
+            made = [pool.submit(self._lowered(op, gives[op])) for op in alike.values()]
             programs = {key: each.result() for key, each in zip(alike, made, strict=True)}
         steps: list[Launch] = []
         for op in nodes:
@@ -155,12 +146,11 @@ class CompiledGraph:
         source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
         return Moves.between(source, target)
 
-    def _lowered(self, ops: Sequence[Operation], gives_up: tuple[int, ...]) -> Callable[[], Tokened[Sequence[Array]]]:
-        """Lowers the program of some equal kernels or redistributions, and returns a function that compiles it.
+    def _lowered(self, op: Operation, gives_up: tuple[int, ...]) -> Callable[[], Tokened[Sequence[Array]]]:
+        """Lowers the program of a kernel or a redistribution, and returns a function that compiles it.
 
         The operands that it gives up are donated.
         """
-        op = ops[0]
         graph, name, mesh = self.graph, self._name_of(op), mesh_at(self.graph, op)
         kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
         foreign = foreign_of(graph, name)
@@ -173,7 +163,7 @@ class CompiledGraph:
 
         local.__name__ = name
         mapped = over_devices(local, self._there(mesh), [form.spec for form in takes], [form.spec for form in gives])
-        program = Tokened(f"{name}` in `{graph.name}", mapped, self._token_of(ops))
+        program = Tokened(f"{name}` in `{graph.name}", mapped, bool(gives_up))
         with on_no_mesh():
             made = jax.jit(program.function, donate_argnums=gives_up).lower(*(form.struct for form in takes))
 
@@ -187,37 +177,28 @@ class CompiledGraph:
 
         return compiled
 
-    def _token_of(self, ops: Sequence[Operation]) -> Callable[[Sequence[Array]], Array] | None:
-        """Takes a small result that stays in the graph, as a token: nobody donates it. None if these ops have none."""
-        sizes = {number: type.local.nbytes for number, type in enumerate(array_types(ops[0].results))}
-        leaving = {number for op in ops for number, value in enumerate(op.results) if self.slots[value] in self.outputs}
-        inside = [number for number, size in sizes.items() if size <= SMALL and number not in leaving]
-        return itemgetter(min(inside, key=sizes.__getitem__)) if inside else None
-
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Issues the programs one after another, and returns the results at once."""
         traced = self.graph.traced
-        env = dict(enumerate([*map(_placed, self._leaves(args, kwargs), self.inputs), *self.consts]))
+        env = dict(enumerate(self._given(args, kwargs)))
         self.issue(env)
         results = [env[slot] for slot in self.outputs]
         if self.is_narrow:
             results = [each.astype(type.dtype) for each, type in zip(results, self.types, strict=True)]
         return tuple(results) if traced is None else traced.unflatten(results)
 
-    def _leaves(self, args: Sequence[object], kwargs: dict[str, object]) -> Sequence[Array]:
-        """The arrays of a call, checked. The tree is compared with that of the last call, which is quicker than to bind it."""
+    def _given(self, args: Sequence[object], kwargs: dict[str, object]) -> Sequence[Array]:
+        """The arrays of a call on the devices. What is there already, in the tree of the last call, needs no other check."""
+        found, structure = tree.tree_flatten(args)
+        is_as_before = self.last is not None and not kwargs and structure == self.last
+        if is_as_before and all(map(_is_there, found, self.inputs)):
+            return [*found, *self.consts]
         traced = self.graph.traced
-        if traced is None:
-            leaves = self.given(cast("Sequence[Array]", args), kwargs)
-        else:
-            found, structure = tree.tree_flatten(args)
-            if kwargs or self.last is None or structure != self.last or not all(map(_is_as_traced, found, traced.in_avals)):
-                found = traced.flatten(args, kwargs)
-                self.last = None if kwargs or traced.static else structure
-            leaves = found
+        leaves = traced.flatten(args, kwargs) if traced is not None else self.given(cast("Sequence[Array]", args), kwargs)
         self.check(leaves)
-        return leaves
+        self.last = None if kwargs or (traced is not None and traced.static) else structure
+        return [*map(_placed, leaves, self.inputs), *self.consts]
 
     @cached_property
     def consts(self) -> list[Array]:
@@ -285,13 +266,16 @@ def _devices(graph: GraphModule, given: Placed) -> dict[str, list[Device]]:
 
 
 def _placed(leaf: Array, form: TravelForm) -> Array:
-    is_there = getattr(leaf, "committed", False) and leaf.sharding == form.sharding and leaf.dtype == form.travels
-    return leaf if is_there else jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
+    return leaf if _is_there(leaf, form) else jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
 
 
-def _is_as_traced(leaf: object, aval: ShapedArray) -> bool:
-    """Whether a leaf is an array, and no key, of this type."""
-    return isinstance(leaf, Array) and leaf.shape == aval.shape and leaf.dtype == aval.dtype and not is_key(aval)
+def _is_there(leaf: object, form: TravelForm) -> bool:
+    """Whether a leaf is an array as it travels. Keys are none: the arrays that hold them travel."""
+    if type(leaf) is not ArrayImpl:
+        return False
+    array = cast(Array, leaf)
+    is_as_it_travels = array.sharding == form.sharding and array.shape == form.shape and array.dtype == form.travels
+    return is_as_it_travels and array.committed and not array.is_deleted()
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:

@@ -12,7 +12,7 @@ from ...dialects.definitions.registry import definitions
 from ..graph.graph import Graph
 from ..graph.run import CompiledGraph
 from ..inputs.arguments import UserFunction
-from ..jax_private import Device, Tracer, is_staged, jax, trace_context, trace_state_clean, tree
+from ..jax_private import ArrayImpl, Device, Tracer, is_staged, trace_context, trace_state_clean, tree
 from ..run.device_sets import given
 from ..trace.trace import trace
 from .calls import read_calls
@@ -54,6 +54,9 @@ class Program(Generic[P, R]):
         if is_read():
             return self.fn(*args, **kwargs)
         leaves, structure = tree.tree_flatten((args, kwargs))
+        quick = self._quick_kind(leaves, structure)
+        if quick is not None and quick in self.compiled and trace_state_clean():
+            return cast(R, self.compiled[quick](*args, **kwargs))
         traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         if any(map(is_staged, traced)) or (not traced and not trace_state_clean()):
             title = f"`{self.function.name}` is a program of kernels, and cannot be a part of a compiled function"
@@ -64,7 +67,6 @@ class Program(Generic[P, R]):
             # A derivative, or a batch, of each kernel.
             with given(self.devices):
                 return self.fn(*args, **kwargs)
-        quick = self._quick_kind(leaves, structure)
         key = self.function.kind(args, kwargs)[0] if quick is None else quick
         if key not in self.compiled:
             self.compiled[key] = self.graph(*args, **kwargs).compile(self.devices)
@@ -72,9 +74,9 @@ class Program(Generic[P, R]):
 
     def _quick_kind(self, leaves: Sequence[object], structure: Hashable) -> Hashable | None:
         """A key that takes less time: for arrays of JAX, and no static values."""
-        if self.static or not all(isinstance(leaf, Array) for leaf in leaves):
+        if self.static or any(type(leaf) is not ArrayImpl for leaf in leaves):
             return None
-        return structure, *map(jax.typeof, leaves), definitions.replaced, trace_context()
+        return structure, *(cast(Array, leaf).aval for leaf in leaves), definitions.replaced, trace_context()
 
 
 @overload

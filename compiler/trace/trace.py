@@ -171,7 +171,7 @@ class Traced:
 
     def unflatten(self, leaves: Sequence[Array]) -> object:
         """Rebuilds the function's result from the results of the program."""
-        return tree.tree_unflatten(self.out_tree, [as_aval(*each) for each in zip(leaves, self.out_avals, strict=True)])
+        return tree.tree_unflatten(self.out_tree, map(as_aval, leaves, self.out_avals))
 
     def original(self, *leaves: Array) -> list[Array]:
         """Runs the function as JAX traced it. The arrays that it closes over, `consts`, come after its arguments."""

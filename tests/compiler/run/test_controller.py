@@ -26,6 +26,14 @@ def scaled(by: int, x: Any, w: Any) -> Any:
     return step(x, w) * by
 
 
+def more(x: Any) -> Any:
+    return x + 1
+
+
+def total(x: Any) -> Any:
+    return jnp.sum(x)
+
+
 def plan_of(function: Callable[..., Any]) -> pt.Plan:
     return pt.plan(function, MESH, X, W).apply(pt.Tile({"x": 0}, "data"))
 
@@ -61,6 +69,41 @@ def test_donated_steps_that_nobody_awaits_run() -> None:
     for _ in range(STEPS):
         x = run(x, w)
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_results_that_others_overwrite_are_counted_too(is_chain: bool) -> None:
+    run = plan_of(step).compile()
+    theirs = jax.jit(more, donate_argnums=0)
+    first, w = jax.device_put((X, W), tuple(run.in_shardings))
+    x = y = first
+    for _ in range(STEPS):
+        y = theirs(run(x, w))
+        x = y if is_chain else first
+    np.testing.assert_allclose(theirs(run(first, w)), step(X, W) + 1, rtol=1e-6)
+    assert run.issued.tokened.copies and len(CONTROLLER.flying) <= MOST_ON_CPU
+    assert y.shape == X.shape
+
+
+def test_an_older_result_that_others_overwrite_is_found_when_it_is_awaited() -> None:
+    run = plan_of(step).compile()
+    theirs = jax.jit(more, donate_argnums=0)
+    made = [run(X, W) for _ in range(MOST_ON_CPU)]
+    for each in made[:-1]:
+        theirs(each)
+    assert not run.issued.tokened.copies
+    CONTROLLER.wait()
+    assert run.issued.tokened.copies and not CONTROLLER.flying
+
+
+def test_only_a_small_result_is_kept_as_a_token() -> None:
+    wide = np.ones((64, 4096), np.float32)
+    small, large = (pt.plan(fn, MESH, wide).apply(pt.Tile({"x": 0}, "data")).compile() for fn in (total, more))
+    CONTROLLER.wait()
+    results = small(wide), large(wide)
+    assert [token.shape for _, token in CONTROLLER.flying] == [(), ()]
+    (_, own), (_, beside) = CONTROLLER.flying
+    assert own is results[0] and beside is not results[1] and beside.dtype == bool
 
 
 def test_functions_and_graphs_share_one_limit() -> None:
@@ -119,6 +162,9 @@ def test_one_device_needs_no_token() -> None:
 class Failed:
     """The token of a program that has failed."""
 
+    def is_deleted(self) -> bool:
+        return False
+
     def block_until_ready(self) -> None:
         raise jax.errors.JaxRuntimeError("INTERNAL: a device is lost\n  at 0x1")
 
@@ -126,7 +172,7 @@ class Failed:
 def test_a_program_that_failed_is_named_by_a_later_call() -> None:
     run, failed = plan_of(step).compile(), Failed()
     CONTROLLER.wait()
-    CONTROLLER.flying.append(("step", cast(Any, failed)))
+    CONTROLLER.flying.append((run.issued.tokened, cast(Any, failed)))
     pt.set_in_flight(1)
     with pytest.raises(pt.Error, match="a call of `step` has failed on its devices") as error:
         run(X, W)
