@@ -5,15 +5,27 @@ on("block0", stage=0).on("block1", stage=1)   -->   h of block0: 2,048 bytes fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects.ground.amounts import of_bytes
 from ...dialects.mesh import Mesh
-from ...rewrites.decide.decide import Move
+from ...dialects.types import ArrayType
+from ...rewrites.decide.decide import Decisions, Move
 from ...rewrites.decide.device_sets import DeviceSets, coordinates
+from ...rewrites.lower.constructors import Global, Types, on_device
+from ...rewrites.lower.materialise import Writer
+from ...rewrites.lower.runs import Change
+from ...rewrites.lower.to_flow import WholeGraph
+from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, ValueId
+from ..gc_pause import without_collector
 from ..inputs.lines import SourceLine, at_line, place_of
+from ..plan.lowering import decided
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
 from ..views.listing import Listing, ListingForm
@@ -49,8 +61,13 @@ def transfers(plan: State) -> Listing[Transfer]:
 
 
 def _transfers(plan: State) -> Sequence[Transfer]:
-    sets = plan.table.sets
-    return [] if sets is None else [_transfer(plan, sets, *each) for each in sets.crossings]
+    """What the plan's graph transfers: read off it while it is written."""
+    if (sets := plan.table.sets) is None:
+        return []
+    with without_collector():
+        writer = _Writer(decided(plan))
+        writer.write()
+    return [_transfer(plan, sets, each) for each in writer.crossings]
 
 
 def crossing_bytes(plan: State) -> int:
@@ -65,30 +82,75 @@ def _row(each: Transfer) -> Sequence[Cell]:
     return each.value, each.source, each.target, each.bytes, each.use, place_of(each.line), each.why
 
 
-def _transfer(plan: State, sets: DeviceSets, value: ValueId, on: Mesh, node: Node) -> Transfer:
+def _transfer(plan: State, sets: DeviceSets, each: Crossing) -> Transfer:
     return Transfer(
-        plan.source.addresses.names[value],
-        _bytes(plan, value, node),
-        coordinates(sets.of(value)),
-        coordinates(on),
-        node.op_name,
-        reason(plan, sets, node),
-        line_of_op(plan, node),
-        value,
+        plan.source.addresses.names[each.value],
+        each.type.local.nbytes,
+        coordinates(each.source),
+        coordinates(each.target),
+        each.node.op_name,
+        reason(plan, sets, each.node),
+        line_of_op(plan, each.node),
+        each.value,
     )
 
 
-def _bytes(plan: State, value: ValueId, node: Node) -> int:
-    """What a device receives of a value. One that is redistributed for the op crosses before that, unless it is a sum."""
-    decisions, placements = plan.decisions, plan.decisions.placements
-    if value not in node.operands:
-        # A number, of which the op's operands are made again.
-        return placements.local_bytes(value, placements.homes[value])
-    at = node.operands.index(value)
-    move = decisions.at_use.get((node.number, at))
-    if move is None or not move.communicates:
-        return placements.local_bytes(value, placements.nodes[node.number].wanted[at])
-    return placements.local_bytes(value, move.target if move.pending else move.source)
+class Crossing(NamedTuple):
+    """A value, or what was computed of it, that crosses to another device set for an op, and the type with which it arrives."""
+
+    value: ValueId
+    node: Node
+    source: Mesh
+    target: Mesh
+    type: ArrayType
+
+
+class _Writer(Writer):
+    """Writes a graph, and notes what crosses."""
+
+    def __init__(self, decisions: Decisions) -> None:
+        super().__init__(decisions, partial(_Graph, self.note))
+        self.crossings = list[Crossing]()
+        self.numbers = dict[SSAValue, ValueId]()
+        """Each device's part of a value -> the value."""
+        self.reader: Node | None = None
+        """The op that is written, or for which values are redistributed."""
+
+    def define(self, value: ValueId, made: Global) -> None:
+        super().define(value, made)
+        self.numbers.setdefault(on_device(made), value)
+
+    def op(self, nodes: Sequence[Node]) -> None:
+        self.reader = nodes[0]
+        super().op(nodes)
+
+    def sliced(self, node: Node, position: int) -> Global:
+        self.reader = node
+        return super().sliced(node, position)
+
+    def note(self, local: SSAValue, source: Mesh, target: Mesh, type: ArrayType) -> None:
+        """Notes that a value crosses."""
+        assert self.reader is not None, "values cross for an op"
+        known = (self.numbers.get(each) for each in reached([local], _operands))
+        value = next(each for each in known if each is not None)
+        self.crossings.append(Crossing(value, self.reader, source, target, type))
+
+
+def _operands(value: SSAValue) -> Sequence[SSAValue]:
+    return value.owner.operands if isinstance(value.owner, Operation) else ()
+
+
+class _Graph(WholeGraph):
+    """A graph that calls a function for each value that crosses."""
+
+    def __init__(self, note: Callable[[SSAValue, Mesh, Mesh, ArrayType], None], types: Types) -> None:
+        super().__init__(types)
+        self.note = note
+
+    def change(self, change: Change, locals: Sequence[SSAValue]) -> list[Global]:
+        if change.is_transfer and self.devices is not None:
+            self.note(locals[0], self.where[locals[0]], self.devices, change.after[0])
+        return super().change(change, locals)
 
 
 def reason(plan: State, sets: DeviceSets, node: Node) -> str:

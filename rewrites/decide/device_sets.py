@@ -16,7 +16,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from ...dialects.mesh import Mesh
-from ..program.breadth_first import reached
 from ..program.program import Control, Node, NodeId, Program, ValueId
 
 SMALL = 32
@@ -42,11 +41,10 @@ class Claims:
 
 
 class Found(NamedTuple):
-    """The set of each op and of each argument, the ops that are free, and those whose operands are on several sets."""
+    """The set of each op and of each argument, and the ops whose operands are on several sets."""
 
     ops: Sequence[Mesh]
     arguments: Mapping[ValueId, Mesh]
-    free: Collection[NodeId]
     priced: Mapping[NodeId, Bytes]
 
 
@@ -74,11 +72,6 @@ class DeviceSets:
         return self.found.arguments
 
     @property
-    def free(self) -> Collection[NodeId]:
-        """The ops that depend on nothing but numbers and keys."""
-        return self.found.free
-
-    @property
     def priced(self) -> Mapping[NodeId, Bytes]:
         """The ops without a claim whose operands are on several sets, with the bytes that each set has of them."""
         return self.found.priced
@@ -101,25 +94,6 @@ class DeviceSets:
     def is_apart(self, node: Node) -> bool:
         """Whether an op reads a value of another set. What crosses is no pending sum."""
         return any(self.of(value) is not self.ops[node.number] for value in node.operands)
-
-    @property
-    def crossings(self) -> Iterator[tuple[ValueId, Mesh, Node]]:
-        """The values that ops read on another set than the one on which they are made, with the first op of each set."""
-        found, program = set[tuple[ValueId, Mesh]](), self.program
-
-        def given(value: ValueId) -> Sequence[ValueId]:
-            return program.nodes[program.producer[value]].operands if program.producer[value] in self.free else ()
-
-        for node in program.nodes:
-            on = self.ops[node.number]
-            for value in node.operands:
-                if self.of(value) is on or (value, on) in found:
-                    continue
-                # What is made again on the set needs only what it is made of.
-                for each in reached([value], given):
-                    if program.producer[each] not in self.free and self.of(each) is not on and (each, on) not in found:
-                        yield each, on, node
-                    found.add((each, on))
 
 
 def along(on: Mesh) -> dict[str, int]:
@@ -205,7 +179,7 @@ class _Sets:
         first = {self.nodes[unit][0].number: bytes for unit, bytes in priced.items()}
         # What nothing reads is where anything runs.
         arguments = dict.fromkeys(self.program.arguments, next(iter(where.values()), self.sets[0])) | arguments
-        return Found(ops, arguments, self.free, first)
+        return Found(ops, arguments, first)
 
     def forward(self, arguments: Mapping[ValueId, Mesh]) -> tuple[dict[int, Mesh], dict[int, Bytes]]:
         """The set of each unit that has a claim, or an operand on a set; and what those without a claim have on several."""

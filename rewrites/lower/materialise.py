@@ -83,6 +83,11 @@ class Writer(Walk[Global]):
         self.crossed = dict[tuple[Global, ArrayType, Mesh | None], Global]()
 
     def module(self) -> ModuleOp:
+        self.write()
+        return finished_module(self.into, self.program.main, self.outputs)
+
+    def write(self) -> None:
+        """Writes all of the program, for the constructor to finish."""
         program, into = self.program, self.into
         if self.sets is not None:
             into.given_on([self.sets.arguments[value] for value in program.arguments])
@@ -92,7 +97,6 @@ class Writer(Walk[Global]):
             self.define(value, arg)
         self.body(0)
         into.finish_into(returned, self.ends())
-        return finished_module(into, program.main, self.outputs)
 
     def ends(self) -> list[Global]:
         """What the program returns, in the types of the boundary, each where it is made."""

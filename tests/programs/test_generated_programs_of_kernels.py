@@ -114,6 +114,7 @@ def test_a_program_of_kernels_equals_the_function(drawn: Drawn, random: Random) 
         for steps in (in_order, permuted(in_order, random), permuted(in_order, random)):
             compiled.steps = steps
             for one, other in zip(jax.tree.leaves(compiled(*X)), expected, strict=True):
-                np.testing.assert_allclose(one, other, rtol=5e-4, atol=5e-4)
+                # Of the largest element: where it is hundreds, sums in another order differ by more near zero.
+                np.testing.assert_allclose(one, other, rtol=5e-4, atol=1e-4 * max(5, float(jnp.abs(other).max())))
         text = graph.text()
         assert Graph.parse(text).text() == text

@@ -518,7 +518,7 @@ def drawn(draw: st.DrawFn) -> Drawn:
     spatial = tactics.map(lambda each: Tactic(each.kind, each.value, each.dim, each.axis))
     claim = st.tuples(st.integers(0, 1 << 10), st.integers(0, 3), st.integers(0, 20))
     placed = draw(st.lists(spatial, min_size=2, max_size=8))
-    return draw(st.sampled_from(MESHES)), program, placed, draw(st.lists(claim, min_size=1, max_size=5))
+    return draw(st.sampled_from(MESHES)), program, placed, draw(st.lists(claim, min_size=2, max_size=5))
 
 
 def planned(case: Drawn) -> Plan:
@@ -549,6 +549,15 @@ def texts(plan: Plan, how: str, graph: Graph) -> Iterator[bool]:
         yield str(materialise(stages.decisions_of(reparsed(decided)), cut_at(how))) == str(graph.module)
 
 
+def said(plan: Plan, graph: Graph) -> dict[tuple[str, str], int]:
+    """The bytes that cross, as the plan says: those of all devices of a set, by the names of both sets."""
+    found, size = dict[tuple[str, str], int](), next(iter(graph.sets.values())).size
+    for each in plan.transfers():
+        ends = each.source.replace("=", ""), each.target.replace("=", "")
+        found[ends] = found.get(ends, 0) + each.bytes * size
+    return found
+
+
 def test_generated_programs_on_several_sets_mean_what_they_mean() -> None:
     seen = dict[str, int](programs=0, crossing=0)
 
@@ -565,6 +574,7 @@ def test_generated_programs_on_several_sets_mean_what_they_mean() -> None:
         expected = jax.tree.leaves(jax.jit(program.function)(*program.arrays()))
         assert differs(jax.tree.leaves(graph.run(*program.arrays())), expected, program) == ""
         assert all(texts(plan, how, graph))
+        assert said(plan, graph) == graph.transferred()
 
     run()
     assert 8 * seen["crossing"] >= seen["programs"]
