@@ -33,6 +33,7 @@ from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
 from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, over_devices
+from ..views.progress import progress
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
 from .travel import Moves, TravelForm
 
@@ -86,9 +87,11 @@ class CompiledGraph:
         nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
         frees, gives = self._last_reads(block, nodes, given_up)
         alike = {(self._key(op), gives[op]): op for op in nodes if not isinstance(op, flow.TransferOp)}
-        with ThreadPoolExecutor() as pool:
+        with progress(f"compiling {self.graph.name}", len(alike)) as step, ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
             made = [pool.submit(self._lowered(op, gives[op])) for op in alike.values()]
+            for each in made:
+                each.add_done_callback(lambda _: step())
             programs = {key: each.result() for key, each in zip(alike, made, strict=True)}
         steps: list[Launch] = []
         for op in nodes:

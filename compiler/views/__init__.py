@@ -5,6 +5,7 @@
     colours   where a text names a mesh axis; its colour in a notebook
     grouping  items by what they have in common
     listing   lists and mappings whose equal rows are one, and that end after a screen
+    progress  a bar on the terminal for work that takes long
 
 Knows nothing of plans.
 """

@@ -104,7 +104,8 @@ def test_a_program_of_kernels_equals_the_function(drawn: Drawn, random: Random) 
 
     def with_cotangents(functions: Sequence[Callable[..., Any]], *arrays: Any) -> tuple[Any, Any]:
         results, pull = jax.vjp(lambda *arrays: drawn.run(functions, *arrays), *arrays)
-        return results, pull([jnp.cos(each) for each in results])
+        # Rounding changes these as little as it changes the results, which may be millions.
+        return results, pull([each / (1 + each * each) for each in results])
 
     for call in (drawn.run, with_cotangents):
         program = pt.program(lambda *arrays, call=call: call(drawn.kernels, *arrays), devices=placed)
