@@ -228,6 +228,22 @@ def test_trees_static_arguments_and_closed_over_arrays() -> None:
     close(f({"x": X}, by=4), ({"y": X * 4 + scale[None]}, X * 8 + 2 * scale[None]))
 
 
+def test_the_memory_of_each_set_is_what_is_alive_there() -> None:
+    left, right = (pt.devices(2, name) for name in ("left", "right"))
+    a, b = pt.kernel(double, devices=left), pt.kernel(lambda x: (x @ x.T).sum(), devices=right)
+    square = np.ones((16, 16), np.float32)
+    graph = pt.program(lambda x: (b(a(x)), a(a(x)))).graph(square)
+    size = square.nbytes
+    # On `left` x, a(x), which is read once more, and a(a(x)); on `right` a(x), at least the product in `b`, and its sum.
+    found = graph.compile().memory()
+    assert found["left"] == 3 * size and 2 * size + 4 <= found["right"] <= 3 * size + 4
+    plan = pt.plan(lambda x: x + double(x), pt.Mesh(data=2), square).apply(pt.Tile({"x": 0}, "data"))
+    for how in ("whole", "collective"):
+        compiled = plan.lower(how).compile()
+        assert list(compiled.memory().values()) == [plan.memory().bytes] == [size]
+        assert list(plan.lower(how).compile(donate="x").memory().values()) == [size // 2]
+
+
 def test_random_keys_and_integers_cross_sets() -> None:
     left, right = pt.devices(2, "left"), pt.devices(2, "right")
 
