@@ -270,8 +270,11 @@ class Plan(State, Generic[R]):
 
     @checked
     def layout(self, values: Patterns = "**") -> TextTable:
-        """The layout of each value that the patterns match: `{"w1": "f32[8, model*8]"}`."""
-        return _of(self, queries.layouts(self, values))
+        """The layout of each value that the patterns match, and its device set if there are several.
+
+        {"w1": "f32[8, model*8]"}, or {"w1": "f32[8, model*8] on stage=0"}
+        """
+        return _of(self, queries.layouts_on_sets(self, values))
 
     @property
     def conflicts(self) -> Listing[Conflict]:

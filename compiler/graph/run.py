@@ -32,7 +32,7 @@ from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
 from ..run.device_sets import bound
-from ..run.extended_shard_map import described, on_no_mesh, over_devices
+from ..run.extended_shard_map import described, on_no_mesh, on_own_devices, over_devices
 from ..views.progress import progress
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
 from .travel import Moves, TravelForm
@@ -67,7 +67,8 @@ class CompiledGraph:
         self.is_narrow = any(type.dtype in BYTES for type in self.types)
         self.last: object = None
         """The tree of the last call's arguments."""
-        self.steps = self.compile(block, self._donated(donate))
+        with on_own_devices():
+            self.steps = self.compile(block, self._donated(donate))
 
     def _donated(self, donate: Patterns) -> set[int]:
         """The slots of the arguments that may be overwritten."""
@@ -184,11 +185,12 @@ class CompiledGraph:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Issues the programs one after another, and returns the results at once."""
         traced = self.graph.traced
-        env = dict(enumerate(self._given(args, kwargs)))
-        self.issue(env)
-        results = [env[slot] for slot in self.outputs]
-        if self.is_narrow:
-            results = [each.astype(type.dtype) for each, type in zip(results, self.types, strict=True)]
+        with on_own_devices():
+            env = dict(enumerate(self._given(args, kwargs)))
+            self.issue(env)
+            results = [env[slot] for slot in self.outputs]
+            if self.is_narrow:
+                results = [each.astype(type.dtype) for each, type in zip(results, self.types, strict=True)]
         return tuple(results) if traced is None else traced.unflatten(results)
 
     def _given(self, args: Sequence[object], kwargs: dict[str, object]) -> Sequence[Array]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop
 from ...dialects.ranges.factor import Factor, fit
+from ...rewrites.decide.device_sets import coordinates
 from ...rewrites.decide.placements import boundary
 from ..inputs.names import Patterns
 from ..views.listing import TextTable
@@ -31,6 +32,16 @@ def layouts(plan: State, values: Patterns = "**") -> TextTable:
         layout = layout.joined(plan.mesh.places)
         found[name] = plan.layout_text(value, layout, () if outer else placements.sources.get(value, ()))
     return TextTable(found, ("value", "layout"))
+
+
+def layouts_on_sets(plan: State, values: Patterns = "**") -> TextTable:
+    """The layouts, each with the device set on which the value is, if there are several."""
+    found = layouts(plan, values)
+    if (sets := plan.table.sets) is None:
+        return found
+    numbers = plan.source.addresses.find(values)
+    on = {name: f"{text} on {coordinates(sets.of(numbers[name]))}" for name, text in found.items()}
+    return TextTable(on, found.columns)
 
 
 def _together(shape: Sequence[int], at: Layout, inside: Sequence[tuple[int, Factor]]) -> Iterable[tuple[int, Factor]]:

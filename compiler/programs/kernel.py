@@ -26,7 +26,7 @@ from ..plan.state import State
 from ..run.compiled import device_mesh
 from ..run.controller import Issued
 from ..run.device_sets import here
-from ..run.extended_shard_map import described, on_no_mesh
+from ..run.extended_shard_map import described, on_no_mesh, on_own_devices
 from ..run.partitioned import Partitioned
 
 P = ParamSpec("P")
@@ -111,7 +111,7 @@ class Kernel(Generic[P, R]):
         """Runs the kernel on the devices of its set."""
         devices = here(self.mesh)
         key = id(plan), *(device.id for device in devices)
-        with on_no_mesh():
+        with on_no_mesh(), on_own_devices():
             if key not in self.running:
                 self.running[key] = Running.of(plan, device_mesh(self.mesh, devices))
             running = self.running[key]

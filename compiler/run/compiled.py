@@ -147,6 +147,12 @@ def misplaced(
         title = f"argument `{name}` is committed to {there}, but the plan runs {here} ({plan.mesh})"
         # A plan runs only on as many devices as its mesh has.
         return traced.function.error(title, *(cures if len(own) == len(devices) else cures[:1]), at=name)
+    set_mesh = get_concrete_mesh()
+    if not set_mesh.empty and list(set_mesh.devices.flat) != devices:
+        there, here = (", ".join(map(str, each)) for each in (set_mesh.devices.flat, devices))
+        title = f"`jax.set_mesh` sets a mesh on {there}, but the plan runs on {here} ({plan.mesh})"
+        helps = ["call it outside of `with jax.set_mesh(...)`", "or compile for the devices of that mesh: plan.compile()"]
+        return traced.function.error(title, *helps)
     return None
 
 

@@ -11,8 +11,8 @@ each value says how the value lies on them, and JAX refuses values of another me
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile
 from math import prod
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh as DeviceMesh, NamedShardi
 from ...dialects.ground.errors import Error, Location
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
-from ..jax_private import jax, jnp, lax, varying_axes
+from ..jax_private import device_context, empty_concrete_mesh, get_concrete_mesh, jax, jnp, lax, varying_axes
 from ..ops.shard_map import dims_of
 
 Axes = tuple[str, ...]
@@ -96,6 +96,21 @@ def described(mesh: Mesh) -> AbstractMesh:
 def on_no_mesh() -> AbstractContextManager[object]:
     """A context without a mesh. What is traced in it can run under any mesh."""
     return jax.sharding.use_abstract_mesh(AbstractMesh((), ()))
+
+
+def on_own_devices() -> AbstractContextManager[object]:
+    """A context in which programs are compiled, and run, on their own devices, whatever `jax.set_mesh` says."""
+    return nullcontext() if get_concrete_mesh().empty else _on_own_devices()
+
+
+@contextmanager
+def _on_own_devices() -> Generator[None]:
+    before = device_context.swap_local(empty_concrete_mesh)
+    try:
+        with on_no_mesh():
+            yield
+    finally:
+        device_context.set_local(before)
 
 
 def is_inside() -> bool:

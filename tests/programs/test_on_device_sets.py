@@ -211,6 +211,8 @@ def test_a_set_takes_its_own_part_of_the_memory_the_flops_and_the_bytes() -> Non
     assert plan.bytes_per_device() < 0.6 * whole.bytes_per_device()
     assert plan.counts() == whole.counts()
     assert plan.transfers() and not whole.transfers()
+    assert {text.partition(" on ")[2] for text in plan.layout().values()} == {"stage=0", "stage=1"}
+    assert not any(" on " in text for text in whole.layout().values())
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -381,7 +383,7 @@ def test_callbacks_and_constraints_need_no_place_on_the_axis_of_the_sets() -> No
             return jax.lax.with_sharding_constraint(h @ v, NamedSharding(devices, PartitionSpec("data")))
 
     plan = pt.plan(f, pt.Mesh(stage=2, data=4), W, V, X).apply(STAGES, pt.Annotated())
-    assert plan.layout("result") == {"result": "f32[data*4, 16]"}
+    assert plan.layout("result") == {"result": "f32[data*4, 16] on stage=1"}
     same(plan.lower().run(W, V, X), mlp(W, V, X))
 
 

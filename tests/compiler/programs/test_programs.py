@@ -244,6 +244,25 @@ def test_the_memory_of_each_set_is_what_is_alive_there() -> None:
         assert list(plan.lower(how).compile(donate="x").memory().values()) == [size // 2]
 
 
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+@pytest.mark.parametrize("devices", [[4, 5, 6, 7], [3, 2, 1, 0], [*range(8)]])
+def test_a_mesh_of_other_devices_around_changes_nothing(devices: list[int], kind: str) -> None:
+    f = pathways(tactics=[pt.Tile({"x": 0}, "data")])
+    gradient: Any = pt.program(jax.grad(lambda v: f(v)[1].sum()))
+    # Compiled before, and with the mesh around.
+    before = f(V)
+    chosen = np.array([jax.devices()[at] for at in devices])
+    kinds = (jax.sharding.AxisType[kind],)
+    with jax.set_mesh(jax.sharding.Mesh(chosen, ("q",), axis_types=kinds)):
+        fresh = pathways()
+        results = f(V), f(jnp.asarray(V)), fresh(V), fresh.graph(V).run(V), jax.vmap(fresh)(V[None])
+        slope = gradient(V)
+    for found in results:
+        for one, other in zip(found, before, strict=True):
+            np.testing.assert_allclose(np.ravel(one), other)
+    np.testing.assert_allclose(slope, [2.0, 2.0])
+
+
 def test_random_keys_and_integers_cross_sets() -> None:
     left, right = pt.devices(2, "left"), pt.devices(2, "right")
 

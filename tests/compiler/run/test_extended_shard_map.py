@@ -223,6 +223,14 @@ def test_a_plan_runs_on_the_devices_of_the_mesh_that_the_program_sets() -> None:
     equal(result, layer(X, W))
 
 
+def test_a_plan_compiled_for_other_devices_than_those_of_the_mesh_around_says_so() -> None:
+    step = pt.plan(layer, MESH, X, W).apply(*TACTICS).compile()
+    mesh = DeviceMesh(np.array(jax.devices()[::-1]), ("z",), axis_types=(AxisType.Auto,))
+    with jax.set_mesh(mesh), pytest.raises(pt.Error, match=r"`jax.set_mesh` sets a mesh on cpu:7, .*runs on cpu:0"):
+        step(X, W)
+    equal(step(X, W), layer(X, W))
+
+
 def test_an_array_that_is_not_placed_is_not_one_that_a_call_moves() -> None:
     with jax.set_mesh(device_mesh("AA", data=4, model=2)):
         equal(pt.jit(layer, mesh=MESH, tactics=TACTICS)(jnp.asarray(X), jnp.asarray(W)), layer(X, W))
