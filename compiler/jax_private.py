@@ -54,7 +54,9 @@ dce_jaxpr: Any = import_module("jax._src.interpreters.partial_eval").dce_jaxpr
 internal_mutable_array_effect: Any = import_module("jax._src.core").internal_mutable_array_effect
 get_concrete_mesh: Any = import_module("jax._src.mesh").get_concrete_mesh
 empty_concrete_mesh: Any = import_module("jax._src.mesh").empty_concrete_mesh
-device_context: Any = import_module("jax._src.config").device_context
+# A version of JAX has it in one of these modules.
+_HOLDERS = map(vars, map(import_module, ("jax._src.mesh", "jax._src.config")))
+device_context: Any = next(each["device_context"] for each in _HOLDERS if "device_context" in each)
 GatherScatterMode: Any = import_module("jax._src.lax.slicing").GatherScatterMode
 linearize_jaxpr: Any = import_module("jax._src.interpreters.ad").linearize_jaxpr
 prng: Any = import_module("jax._src.random.prng")
