@@ -55,6 +55,16 @@ class Transfer:
     __repr__ = __str__
 
 
+class Crossing(NamedTuple):
+    """A value, or what was computed of it, that crosses to another device set for an op, and the type with which it arrives."""
+
+    value: ValueId
+    node: Node
+    source: Mesh
+    target: Mesh
+    type: ArrayType
+
+
 def transfers(plan: State) -> Listing[Transfer]:
     """The values that cross from one device set to another, in the order in which they are needed."""
     return Listing(plan.once(_transfers), ListingForm("transfers", _COLUMNS, _row, spare=("at",)))
@@ -95,16 +105,6 @@ def _transfer(plan: State, sets: DeviceSets, each: Crossing) -> Transfer:
     )
 
 
-class Crossing(NamedTuple):
-    """A value, or what was computed of it, that crosses to another device set for an op, and the type with which it arrives."""
-
-    value: ValueId
-    node: Node
-    source: Mesh
-    target: Mesh
-    type: ArrayType
-
-
 class _Writer(Writer):
     """Writes a graph, and notes what crosses."""
 
@@ -114,7 +114,7 @@ class _Writer(Writer):
         self.numbers = dict[SSAValue, ValueId]()
         """Each device's part of a value -> the value."""
         self.reader: Node | None = None
-        """The op that is written, or for which values are redistributed."""
+        """The op that is written, or for which values are redistributed. What is returned is read where it is made."""
 
     def define(self, value: ValueId, made: Global) -> None:
         super().define(value, made)

@@ -27,6 +27,7 @@ from ...rewrites.lower.to_flow import change
 from ..inputs.arguments import donated
 from ..inputs.names import Patterns, as_patterns
 from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
+from ..ops.prng_keys import is_key
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
@@ -66,7 +67,7 @@ class CompiledGraph:
         self.types = cast("Sequence[ArrayType]", end.operand_types)
         self.is_narrow = any(type.dtype in BYTES for type in self.types)
         self.last: object = None
-        """The tree of the last call's arguments."""
+        """The tree of the last call's arguments; None if each call has to be checked."""
         with on_own_devices():
             self.steps = self.compile(block, self._donated(donate))
 
@@ -202,8 +203,16 @@ class CompiledGraph:
         traced = self.graph.traced
         leaves = traced.flatten(args, kwargs) if traced is not None else self.given(cast("Sequence[Array]", args), kwargs)
         self.check(leaves)
-        self.last = None if kwargs or (traced is not None and traced.static) else structure
+        self.last = None if kwargs or not self.travels_as_given else structure
         return [*map(_placed, leaves, self.inputs), *self.consts]
+
+    @cached_property
+    def travels_as_given(self) -> bool:
+        """Whether all arguments are arrays of the types that travel. Keys are not, nor are numbers of less than a byte."""
+        types = zip(self.inputs, self.graph.op.body.block.args, strict=True)
+        is_narrow = any(form.travels != cast(ArrayType, arg.type).dtype for form, arg in types)
+        traced = self.graph.traced
+        return not is_narrow and (traced is None or not (traced.static or any(map(is_key, traced.in_avals))))
 
     @cached_property
     def consts(self) -> list[Array]:
@@ -224,7 +233,9 @@ class CompiledGraph:
                 del env[slot]
 
     def memory(self) -> dict[str, int]:
-        """The most bytes that a device of each set holds in a call: values of the graph, and what XLA says one program takes.
+        """The most bytes that a device holds of each set in a call: values of the graph, and what XLA takes for a program.
+
+        Sets that share devices are counted apart. Arguments that are not donated are held to the end.
 
         x: 4 KiB on left, y = a(x) on left   -->   {"left": 8192 and the temporaries of `a`}
         """
@@ -236,13 +247,14 @@ class CompiledGraph:
         for step in self.steps:
             for on, size in map(sizes.__getitem__, step.fills):
                 held[on] += size
+            # What a step makes is on the set on which it runs.
             on, _ = sizes[(*step.fills, *step.reads)[0]]
-            more = 0
+            temporary, overwritten = 0, 0
             if isinstance(step.program, Tokened):
                 # Any: JAX's programs have no types.
                 taken: Any = cast(Any, step.program.compiled).memory_analysis()
-                more = taken.temp_size_in_bytes - taken.alias_size_in_bytes
-            most[on] = max(most[on], held[on] + more)
+                temporary, overwritten = taken.temp_size_in_bytes, taken.alias_size_in_bytes
+            most[on] = max(most[on], held[on] + temporary - overwritten)
             for on, size in map(sizes.__getitem__, step.frees):
                 held[on] -= size
         return most
@@ -299,7 +311,7 @@ def _placed(leaf: Array, form: TravelForm) -> Array:
 
 
 def _is_there(leaf: object, form: TravelForm) -> bool:
-    """Whether a leaf is an array as it travels. Keys are none: the arrays that hold them travel."""
+    """Whether a leaf is an array in the form in which it travels."""
     if type(leaf) is not ArrayImpl:
         return False
     array = cast(Array, leaf)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import RLock
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from jax import Array
 from jax.core import ShapedArray
@@ -25,9 +25,10 @@ from jax.stages import Wrapped
 
 from ...dialects.ground.errors import Error, first_line
 from ...dialects.ground.validation import checked, integer, refused
-from ..jax_private import InternalFloatingPointError, jax, jnp, signatures, trace_state_clean, tree
-from ..ops.prng_keys import is_key
+from ..jax_private import InternalFloatingPointError, PyTreeDef, jax, jnp, signatures, trace_state_clean, tree
+from ..ops.prng_keys import is_key, is_void
 from .callbacks import Noted, noting, raised
+from .extended_shard_map import on_own_devices
 
 R = TypeVar("R")
 
@@ -40,35 +41,47 @@ SMALL = 1 << 16
 
 
 @tree.register_pytree_node_class
-class Ran(NamedTuple):
-    """What a program returns: its results, the scalar that is its token, and which result is if there is no scalar."""
+class Ran:
+    """What a program returns to the controller: the leaves of its results, and with them its token, by its number."""
 
-    results: object
-    scalar: Array | None
-    small: int | None
+    __slots__ = ("leaves", "structure", "token")
 
-    def tree_flatten(self) -> tuple[tuple[object, Array | None], int | None]:
-        """The arrays, and what JAX keeps with the program."""
-        return self[:2], self.small
+    def __init__(self, leaves: Sequence[Array], structure: PyTreeDef, token: int) -> None:
+        self.leaves, self.structure, self.token = leaves, structure, token
+
+    def tree_flatten(self) -> tuple[Sequence[Array], tuple[PyTreeDef, int]]:
+        """The arrays, and what JAX keeps with the compiled program."""
+        return self.leaves, (self.structure, self.token)
 
     @classmethod
-    def tree_unflatten(cls, small: int | None, arrays: tuple[object, Array | None]) -> Ran:
+    def tree_unflatten(cls, kept: tuple[PyTreeDef, int], leaves: Sequence[Array]) -> Ran:
         """The inverse."""
-        return cls(*arrays, small)
+        return cls(leaves, *kept)
 
     @classmethod
-    def of(cls, results: object, may_be_small: bool) -> Ran:
-        """Chooses the token while JAX traces the program."""
-        types = [cast(ShapedArray, jax.typeof(leaf)) for leaf in tree.tree_leaves(results)]
-        sizes = {number: each.size * each.dtype.itemsize for number, each in enumerate(types) if each.size and not is_key(each)}
-        small = min(sizes, key=sizes.__getitem__, default=None)
-        if not may_be_small or small is None or sizes[small] > SMALL:
-            return cls(results, jnp.zeros((), bool), None)
-        return cls(results, None, small)
+    def of(cls, results: object, may_be_result: bool) -> Ran:
+        """Chooses the token while JAX traces the program: the smallest result, or a scalar after the results."""
+        leaves, structure = tree.tree_flatten(results)
+        types = [cast(ShapedArray, jax.typeof(leaf)) for leaf in leaves]
+        sizes = {at: each.size * each.dtype.itemsize for at, each in enumerate(types) if each.size and not _is_no_array(each)}
+        least = min(sizes, key=sizes.__getitem__, default=None)
+        if may_be_result and least is not None and sizes[least] <= SMALL:
+            return cls(leaves, structure, least)
+        return cls([*leaves, jnp.zeros((), bool)], structure, len(leaves))
+
+    def results(self) -> object:
+        """The program's results."""
+        count = self.structure.num_leaves
+        return tree.tree_unflatten(self.structure, self.leaves if self.token < count else self.leaves[:count])
+
+
+def _is_no_array(aval: ShapedArray) -> bool:
+    """Whether JAX returns something else than its own arrays for this type: keys, or what has no tangent."""
+    return is_key(aval) or is_void(aval)
 
 
 class Tokened(Generic[R]):
-    """A program that has a token. With `donates`, it overwrites arguments: its next call, perhaps, a result of this one."""
+    """A program that has a token: no result of it if it `donates`, since its next call may overwrite that."""
 
     def __init__(self, name: str, function: Callable[..., R], donates: bool = False) -> None:
         self.name, self.noted, self.donates = name, Noted(name), donates
@@ -78,7 +91,7 @@ class Tokened(Generic[R]):
         @functools.wraps(function)
         def with_token(*args: object, **kwargs: object) -> Ran:
             with noting(self.noted):
-                return Ran.of(function(*args, **kwargs), may_be_small=not donates)
+                return Ran.of(function(*args, **kwargs), may_be_result=not donates)
 
         self.function = with_token
         """What JAX traces."""
@@ -93,8 +106,11 @@ class Tokened(Generic[R]):
             _, kind = error.args
             title = f"`{self.name}` has made {'a NaN' if kind == 'nan' else 'an infinity'}"
             raise Error(title, helps=["`jax_debug_nans` or `jax_debug_infs` is set, and asks for this error"]) from error
-        token = tree.tree_leaves(ran.results)[ran.small] if ran.scalar is None else ran.scalar
-        return cast(R, ran.results), _copied(token) if self.copies else token
+        token = ran.leaves[ran.token]
+        if self.copies:
+            with on_own_devices():
+                token = _copied(token)
+        return cast(R, ran.results()), token
 
 
 class Controller:
@@ -122,10 +138,13 @@ class Controller:
             if len(self.flying) >= most:
                 self.wait(most // 2)
             self.report()
+            kept = [not own.is_deleted() for _, own in self.flying] if program.donates else []
             results, token = program.call(*args, **kwargs)
-            if program.donates:
-                # What has overwritten a token is there only after what has made it.
-                self.flying = deque((each, token if own.is_deleted() else own) for each, own in self.flying)
+            for at, was_there in enumerate(kept):
+                each, own = self.flying[at]
+                if was_there and own.is_deleted():
+                    # What has overwritten a token is there only after what has made it.
+                    self.flying[at] = each, token
             self.flying.append((program, token))
             if program.noted.waits:
                 self.wait()
@@ -134,15 +153,19 @@ class Controller:
     def find_lost(self) -> None:
         """Finds tokens that were donated to programs which are not issued here.
 
-        Nothing says when those end, so all arrays are awaited, and copies are the tokens of these programs from then on.
+        Nothing says when those end, so all arrays on their devices are awaited, and copies are the tokens from then on.
         """
-        for program, token in self.flying:
-            program.copies |= token.is_deleted()
+        lost = [each for each in self.flying if each[1].is_deleted()]
+        # Any: JAX's shardings have no types.
+        devices = set[object]().union(*(cast(Any, token.sharding).device_set for _, token in lost))
+        for program, _ in lost:
+            program.copies = True
         for array in jax.live_arrays():
             # An error is that of the call which made the array, and another thread may delete it.
             with suppress(RuntimeError):
-                array.block_until_ready()
-        self.flying = deque(each for each in self.flying if not each[1].is_deleted())
+                if not devices.isdisjoint(array.sharding.device_set):
+                    array.block_until_ready()
+        self.flying = deque(each for each in self.flying if not any(each is one for one in lost))
 
     def wait(self, most: int = 0) -> None:
         """Awaits the oldest programs until at most so many are in flight. Raises Error if one has failed."""
@@ -155,6 +178,9 @@ class Controller:
                 try:
                     token.block_until_ready()
                 except jax.errors.JaxRuntimeError as error:
+                    if token.is_deleted():
+                        # By another thread, meanwhile.
+                        continue
                     self.flying.popleft()
                     raise _failed(program.name, error) from error
                 self.flying.popleft()
@@ -174,8 +200,6 @@ def _copied(token: Array) -> Array:
 CONTROLLER = Controller()
 """The controller of this process: XLA's threads are those of the process, so the limit is."""
 
-_DONATED = "donate_argnames", "donate_argnums"
-
 
 class Issued(Generic[R]):
     """A function that JAX compiles: issued by the controller, or by JAX within its transformations and on one device."""
@@ -184,7 +208,7 @@ class Issued(Generic[R]):
         self.name, self.devices = name, devices
         self.jitted: Wrapped = jax.jit(call, **how)
         """The function without a token, of which JAX makes traces and `Lowered`s."""
-        self.tokened = Tokened(name, call, any(map(how.get, _DONATED)))
+        self.tokened = Tokened(name, call, donates=bool(how.get("donate_argnames")))
         self.tokened.compiled = jax.jit(self.tokened.function, **how)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
@@ -203,8 +227,9 @@ def set_in_flight(most: int | None) -> None:
     """Lets at most so many programs over several devices run, or wait to run, in this process. None: the default, 16.
 
     A call that would be one too many waits for the older half. More of them hide longer pauses of the host, and hold more
-    memory: each keeps its arguments and results. XLA:CPU cannot run more than 16. Raises Error for fewer than 1, and for more
-    on CPU.
+    memory: each keeps its arguments and results. If results of a program were donated to a function of `jax.jit`, or deleted
+    while it ran, a quarter as many of it run. XLA:CPU cannot run more than 16. Raises Error for fewer than 1, and for more on
+    CPU.
 
         pt.set_in_flight(64)   -->   a loop of steps that nobody awaits runs up to 64 steps ahead
     """

@@ -23,6 +23,17 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
+def test_what_travels_for_an_argument_is_not_taken_for_it() -> None:
+    x, key = jnp.arange(8).astype("int4"), jax.random.key(0)
+    plan = pt.plan(lambda x: x + x, MESH, x).tile("x", 0, "a").lower().compile()
+    random = pt.plan(lambda key: jax.random.normal(key, (4,)), MESH, key).lower().compile()
+    for call, given, bare in ((plan, x, np.arange(8, dtype="int8")), (random, key, jax.random.key_data(key))):
+        for _ in range(2):
+            jax.block_until_ready(call(given))
+        with pytest.raises(pt.Error, match="when traced"):
+            call(jax.device_put(bare, call.inputs[0].sharding))
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
 def test_a_graph_takes_and_gives_numbers_of_less_than_a_byte(dtype: str, name: str) -> None:

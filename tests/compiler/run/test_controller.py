@@ -34,6 +34,10 @@ def total(x: Any) -> Any:
     return jnp.sum(x)
 
 
+def total_of_both(x: Any, w: Any) -> Any:
+    return jnp.sum(x) + jnp.sum(w)
+
+
 def plan_of(function: Callable[..., Any]) -> pt.Plan:
     return pt.plan(function, MESH, X, W).apply(pt.Tile({"x": 0}, "data"))
 
@@ -81,7 +85,12 @@ def test_results_that_others_overwrite_are_counted_too(is_chain: bool) -> None:
         y = theirs(run(x, w))
         x = y if is_chain else first
     np.testing.assert_allclose(theirs(run(first, w)), step(X, W) + 1, rtol=1e-6)
-    assert run.issued.tokened.copies and len(CONTROLLER.flying) <= MOST_ON_CPU
+    assert run.issued.tokened.copies and len(CONTROLLER.flying) <= MOST_ON_CPU // 4
+    # Of another mesh around, the copies know nothing.
+    plan = plan_of(step).lower()
+    with jax.set_mesh(jax.sharding.Mesh(np.array(jax.devices()[::-1]), ("z",), axis_types=(jax.sharding.AxisType.Auto,))):
+        for _ in range(3):
+            plan.run(X, W).delete()
     assert y.shape == X.shape
 
 
@@ -104,6 +113,58 @@ def test_only_a_small_result_is_kept_as_a_token() -> None:
     assert [token.shape for _, token in CONTROLLER.flying] == [(), ()]
     (_, own), (_, beside) = CONTROLLER.flying
     assert own is results[0] and beside is not results[1] and beside.dtype == bool
+
+
+def test_a_result_that_is_no_array_of_jax_is_no_token() -> None:
+    def f(n: Any, x: Any) -> Any:
+        return (n * x).sum()
+
+    n, x = np.arange(8), np.ones(8, np.float32)
+    slopes: Any = pt.jit(jax.grad(f, argnums=(0, 1), allow_int=True), mesh=MESH, tactics=[pt.Tile({"x": 0}, "data")])
+    keys: Any = pt.jit(jax.random.split, mesh=MESH, tactics=[pt.Replicate("key", "data")])
+    for _ in range(2 * MOST_ON_CPU):
+        np.testing.assert_array_equal(slopes(n, x)[1], n)
+        assert keys(jax.random.key(0)).shape == (2,)
+    np.testing.assert_allclose(plan_of(step).compile()(X, W), step(X, W), rtol=1e-6)
+
+
+@jax.tree_util.register_pytree_node_class
+class OnHost:
+    """A tree of which JAX makes another tree than that of the results."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def tree_flatten(self) -> tuple[Any, None]:
+        return self.parts, None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, parts: Any) -> Any:
+        is_made = all(isinstance(part, jax.Array) and not isinstance(part, jax.core.Tracer) for part in parts)
+        return cls(np.asarray(parts[0])) if is_made else cls(*parts)
+
+
+def test_results_may_be_rebuilt_as_other_trees() -> None:
+    def both(x: Any, w: Any) -> Any:
+        return OnHost(x + 1, jnp.sum(w))
+
+    run = plan_of(both).compile()
+    for _ in range(2 * MOST_ON_CPU):
+        found: Any = run(X, W).parts[0]
+        assert isinstance(found, np.ndarray) and np.array_equal(cast(Any, found), X + 1)
+
+
+def test_a_donating_program_stands_only_for_what_it_overwrites() -> None:
+    run = plan_of(step).compile()
+    keeps, gives = plan_of(total_of_both).compile(), plan_of(step).compile(donate="x")
+    x, w = jax.device_put((X, W), tuple(gives.in_shardings))
+    result = run(X, W)
+    keeps(X, W)
+    result.delete()
+    gives(x, w)
+    assert not run.issued.tokened.copies
+    CONTROLLER.wait()
+    assert run.issued.tokened.copies and not gives.issued.tokened.copies
 
 
 def test_functions_and_graphs_share_one_limit() -> None:
