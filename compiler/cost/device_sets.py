@@ -55,7 +55,7 @@ class Transfer:
     __repr__ = __str__
 
 
-class Crossing(NamedTuple):
+class _Crossing(NamedTuple):
     """A value, or what was computed of it, that crosses to another device set for an op, and the type with which it arrives."""
 
     value: ValueId
@@ -92,7 +92,7 @@ def _row(each: Transfer) -> Sequence[Cell]:
     return each.value, each.source, each.target, each.bytes, each.use, place_of(each.line), each.why
 
 
-def _transfer(plan: State, sets: DeviceSets, each: Crossing) -> Transfer:
+def _transfer(plan: State, sets: DeviceSets, each: _Crossing) -> Transfer:
     return Transfer(
         plan.source.addresses.names[each.value],
         each.type.local.nbytes,
@@ -110,7 +110,7 @@ class _Writer(Writer):
 
     def __init__(self, decisions: Decisions) -> None:
         super().__init__(decisions, partial(_Graph, self.note))
-        self.crossings = list[Crossing]()
+        self.crossings = list[_Crossing]()
         self.numbers = dict[SSAValue, ValueId]()
         """Each device's part of a value -> the value."""
         self.reader: Node | None = None
@@ -133,7 +133,7 @@ class _Writer(Writer):
         assert self.reader is not None, "values cross for an op"
         known = (self.numbers.get(each) for each in reached([local], _operands))
         value = next(each for each in known if each is not None)
-        self.crossings.append(Crossing(value, self.reader, source, target, type))
+        self.crossings.append(_Crossing(value, self.reader, source, target, type))
 
 
 def _operands(value: SSAValue) -> Sequence[SSAValue]:

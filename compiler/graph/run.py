@@ -208,10 +208,8 @@ class CompiledGraph:
 
     @cached_property
     def travels_as_given(self) -> bool:
-        """Whether all arguments are arrays of the types that travel. Keys are not, nor are numbers of less than a byte."""
-        types = zip(self.inputs, self.graph.op.body.block.args, strict=True)
-        is_narrow = any(form.travels != cast(ArrayType, arg.type).dtype for form, arg in types)
-        traced = self.graph.traced
+        """Whether all arguments are arrays of the types that travel: not keys, static values or numbers of less than a byte."""
+        traced, is_narrow = self.graph.traced, any(form.travels != form.dtype for form in self.inputs)
         return not is_narrow and (traced is None or not (traced.static or any(map(is_key, traced.in_avals))))
 
     @cached_property

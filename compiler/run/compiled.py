@@ -122,7 +122,8 @@ def misplaced(
 ) -> Error | None:
     """The error for devices that cannot run, or for the first argument that is not an array, or is committed elsewhere.
 
-    None if all fit. `cures` are the helps for arguments on other devices; a compiled plan has its own.
+    Last, the error for a mesh of other devices that `jax.set_mesh` sets. None if all fit. `cures` are the helps for arguments
+    on other devices; a compiled plan has its own.
     """
     if (problem := cannot_run(plan.source.traced.name, mesh)) is not None:
         return problem
