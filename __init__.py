@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         then as then,
     )
     from .compiler.define.define import define as define
+    from .compiler.graph.saved.load import load_compiled as load_compiled
     from .compiler.ops.constrain import constrain as constrain
     from .compiler.ops.tag import tag as tag
     from .compiler.plan.named_laws import rule as rule
@@ -82,6 +83,7 @@ _HOMES = {
     "jit": "compiler.api.jit",
     "kernel": "compiler.programs.kernel",
     "load": "compiler.api.notation",
+    "load_compiled": "compiler.graph.saved.load",
     "or_else": _TACTICS,
     "parse": "compiler.api.notation",
     "plan": "compiler.api.plan",

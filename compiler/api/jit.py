@@ -22,7 +22,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
-from ..inputs.arguments import UserFunction, donated, names_at
+from ..inputs.arguments import UserFunction, donated, leaf_names, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..jax_private import Device, Tracer, jax, tree
 from ..run.boundary_resharding import PlacementWarning, gathered, moved_arguments
@@ -187,7 +187,7 @@ class Jitted(Generic[P, R]):
         wanted = self.calls.wanted.get(key)
         if wanted is None:
             wanted = self.calls.wanted[key] = Compiled(self._planned(args, kwargs), self.devices).in_shardings
-        return moved_arguments(self.function, self.function.leaf_names(bound.arguments), leaves, wanted)
+        return moved_arguments(self.function, leaf_names(bound.arguments), leaves, wanted)
 
     def _say_what_is_gathered(self) -> None:
         """Reports once, at the caller's line, that a call gathers results although the plan does not."""

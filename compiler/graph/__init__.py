@@ -5,6 +5,7 @@
     text    JSON and Graphviz
     travel  how values go from node to node, and to other device sets
     run     the graph on devices, node by node
+    saved   the graph in a file, for processes that lack the model's code
     graph   `Graph`: the module, with these as methods
 
 Imports `run`, `plan` and `trace`.

@@ -11,7 +11,7 @@ The graph is its module in the flow dialect; nodes, edges, JSON and Graphviz tex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -38,6 +38,7 @@ from ..run.compare import Run
 from .module import GraphModule, foreign_of
 from .nodes import Edge, Node, edges, nodes
 from .run import CompiledGraph, Placed, stablehlo
+from .saved.save import save
 from .text import to_dot, to_json
 
 
@@ -157,6 +158,16 @@ class Graph(GraphModule):
         Error for a donated argument that does not exist or is static.
         """
         return CompiledGraph(self, devices, donate)
+
+    @checked
+    def save(self, path: str, platforms: Sequence[str] | None = None, donate: Patterns = ()) -> None:
+        """Write the graph to a file that `pt.load_compiled` runs, in a process that has none of the model's code.
+
+        Kernels are exported by JAX, for all `platforms` (`cpu`, `tpu`, `cuda`, `rocm`; by default that of this process), and
+        for any devices of these; no devices are needed to save. Large arrays that the function closes over are in a folder
+        beside the file. Calls overwrite the arguments in `donate`. Raises Error for a program that calls Python, with the line.
+        """
+        save(self, path, platforms, donate)
 
     @cached_property
     def _compiled(self) -> CompiledGraph:

@@ -1,21 +1,48 @@
 """A graph as a module of the flow dialect: its name, mesh, kernels, arguments and results. `Graph` adds the queries."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
+from typing import Protocol, cast
 
+import numpy as np
+from jax import Array
+from jax.sharding import AbstractMesh, Mesh as DeviceMesh
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from ...dialects.array import mesh_of, meshes_of
-from ...dialects.flow import GraphOp, KernelOp, is_joined
+from ...dialects.flow import GraphOp, KernelOp, RedistributeOp, is_joined
 from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
+from ...rewrites.lower.to_flow import change
+from ..inputs.names import Patterns
 from ..trace.trace import Traced
+from .travel import TravelForm, on_blocks
+
+
+class Caller(Protocol):
+    """How a graph is called like a function."""
+
+    @property
+    def consts(self) -> Sequence[Array | np.ndarray]:
+        """The arrays that it closes over, the last arguments of the graph."""
+        ...
+
+    def flatten(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Array]:
+        """The leaves of a call's arguments, as the program takes them."""
+        ...
+
+    def unflatten(self, leaves: Sequence[Array]) -> object:
+        """The result of a call, of the results of the program."""
+        ...
+
+    def donates(self, given: Patterns) -> Collection[str]:
+        """The arguments that a call may overwrite: the given ones, and those of the function itself."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +70,11 @@ class GraphModule:
     def name(self) -> str:
         return self.op.sym_name.data
 
+    @property
+    def caller(self) -> Caller | None:
+        """How the graph is called; None if it takes and returns arrays by position."""
+        return self.traced
+
     @cached_property
     def sets(self) -> dict[str, Mesh]:
         """The device sets by name, each as a mesh whose axes are whole. A graph of one plan is on one set without a name."""
@@ -68,6 +100,25 @@ class GraphModule:
     def kernels(self) -> dict[str, FuncOp]:
         """The device-local functions by name. Equal kernels share one function."""
         return {op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, FuncOp)}
+
+    def program(
+        self, op: Operation, takes: Sequence[TravelForm], gives: Sequence[TravelForm], there: DeviceMesh | AbstractMesh
+    ) -> Callable[..., Sequence[Array]]:
+        """The function of a kernel or a redistribution, on arrays as they travel."""
+        name = name_of(op)
+        local = change(op) if isinstance(op, RedistributeOp) else self.kernels[name]
+        return on_blocks(name, local.body.block, foreign_of(self, name), takes, gives, there)
+
+
+def name_of(op: Operation) -> str:
+    """The name of a node: that of its kernel, or what it does."""
+    return op.name_of_kernel if isinstance(op, KernelOp) else op.name.removeprefix("flow.")
+
+
+def program_key(op: Operation) -> Hashable:
+    """What nodes have in common that share one program."""
+    path = op.path if isinstance(op, RedistributeOp) else None
+    return name_of(op), tuple(op.operand_types), tuple(op.result_types), path
 
 
 def foreign_of(graph: GraphModule, kernel: str) -> tuple[object, ...]:

@@ -5,13 +5,15 @@ A transfer moves blocks one by one, from a device that has the block to one that
     %1 = flow.kernel @a_0(%0);  %2 = flow.transfer %1   -->   program(a_0); blocks to the devices of the other set
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
+from operator import is_
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 from jax import Array
 from jax.sharding import Mesh as DeviceMesh, PartitionSpec
 from xdsl.dialects.func import FuncOp
@@ -23,11 +25,8 @@ from ...dialects.ground.errors import Error, first_line
 from ...dialects.mesh import Mesh
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
-from ...rewrites.lower.to_flow import change
-from ..inputs.arguments import donated
 from ..inputs.names import Patterns, as_patterns
 from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
-from ..ops.prng_keys import is_key
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
@@ -35,7 +34,7 @@ from ..run.device_code import run_local
 from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, on_own_devices, over_devices
 from ..views.progress import progress
-from .module import GraphModule, foreign_of, mesh_at, mesh_of_types
+from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key
 from .travel import Moves, TravelForm
 
 Placed: TypeAlias = Sequence[Device] | Mapping[str, Sequence[Device]] | None
@@ -56,7 +55,7 @@ class CompiledGraph:
     """A graph on devices, with all programs compiled. Call it like the original function."""
 
     def __init__(self, graph: GraphModule, devices: Placed, donate: Patterns = ()) -> None:
-        self.graph = graph
+        self.graph, self.caller, self.donate = graph, graph.caller, donate
         self.devices = _devices(graph, devices)
         self.meshes: dict[Mesh, DeviceMesh] = {}
         block = graph.op.body.block
@@ -73,12 +72,11 @@ class CompiledGraph:
 
     def _donated(self, donate: Patterns) -> set[int]:
         """The slots of the arguments that may be overwritten."""
-        traced = self.graph.traced
-        if traced is None:
+        if self.caller is None:
             if as_patterns(donate):
                 raise Error("a graph that was read from text donates nothing", helps=["lower the plan again, and compile that"])
             return set()
-        names = {*donated(traced.function, donate), *traced.function.donated}
+        names = self.caller.donates(donate)
         return {slot for slot, name in enumerate(self.graph.arguments) if name.split("/")[0] in names}
 
     def compile(self, block: Block, given_up: Set[int]) -> list[Launch]:
@@ -88,7 +86,8 @@ class CompiledGraph:
         """
         nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
         frees, gives = self._last_reads(block, nodes, given_up)
-        alike = {(self._key(op), gives[op]): op for op in nodes if not isinstance(op, flow.TransferOp)}
+        # Nodes of one key share one program.
+        alike = {(program_key(op), gives[op]): op for op in nodes if not isinstance(op, flow.TransferOp)}
         with progress(f"compiling {self.graph.name}", len(alike)) as step, ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
             made = [pool.submit(self._lowered(op, gives[op])) for op in alike.values()]
@@ -97,7 +96,7 @@ class CompiledGraph:
             programs = {key: each.result() for key, each in zip(alike, made, strict=True)}
         steps: list[Launch] = []
         for op in nodes:
-            program = self._moves(op) if isinstance(op, flow.TransferOp) else programs[self._key(op), gives[op]]
+            program = self._moves(op) if isinstance(op, flow.TransferOp) else programs[program_key(op), gives[op]]
             steps.append(Launch(program, self.numbers(op.operands), self.numbers(op.results), frees[op]))
         return steps
 
@@ -129,23 +128,13 @@ class CompiledGraph:
         return tuple(self.slots[value] for value in values)
 
     def _form(self, type: ArrayType, mesh: Mesh) -> TravelForm:
-        """How a value travels. `mesh` has the axes on which it lies, or their sub-axes."""
-        split = ArrayType.of(type.dtype, type.layout.split(mesh.places), type.on)
-        return TravelForm.of(split, mesh, self._there(mesh))
+        return TravelForm.of(type, mesh, self._there(mesh))
 
     def _there(self, mesh: Mesh) -> DeviceMesh:
         """A mesh on the devices of its set."""
         if mesh not in self.meshes:
             self.meshes[mesh] = device_mesh(mesh, self.devices[mesh.devices])
         return self.meshes[mesh]
-
-    def _name_of(self, op: Operation) -> str:
-        return op.name_of_kernel if isinstance(op, flow.KernelOp) else op.name.removeprefix("flow.")
-
-    def _key(self, op: Operation) -> Hashable:
-        """Equal nodes on the same types, by one path, share one program."""
-        path = op.path if isinstance(op, flow.RedistributeOp) else None
-        return self._name_of(op), tuple(op.operand_types), tuple(op.result_types), path
 
     def _moves(self, op: flow.TransferOp) -> Moves:
         source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
@@ -156,19 +145,9 @@ class CompiledGraph:
 
         The operands that it gives up are donated.
         """
-        graph, name, mesh = self.graph, self._name_of(op), mesh_at(self.graph, op)
-        kernel = change(op) if isinstance(op, flow.RedistributeOp) else graph.kernels[name]
-        foreign = foreign_of(graph, name)
+        graph, name, mesh = self.graph, name_of(op), mesh_at(self.graph, op)
         takes, gives = ([self._form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
-
-        def local(*blocks: Array) -> tuple[Array, ...]:
-            given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]
-            values = run_local(kernel.body.block, given, foreign)
-            return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
-
-        local.__name__ = name
-        mapped = over_devices(local, self._there(mesh), [form.spec for form in takes], [form.spec for form in gives])
-        program = Tokened(f"{name}` in `{graph.name}", mapped, bool(gives_up))
+        program = Tokened(f"{name}` in `{graph.name}", graph.program(op, takes, gives, self._there(mesh)), bool(gives_up))
         with on_no_mesh():
             made = jax.jit(program.function, donate_argnums=gives_up).lower(*(form.struct for form in takes))
 
@@ -185,14 +164,13 @@ class CompiledGraph:
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Issues the programs one after another, and returns the results at once."""
-        traced = self.graph.traced
         with on_own_devices():
             env = dict(enumerate(self._given(args, kwargs)))
             self.issue(env)
             results = [env[slot] for slot in self.outputs]
             if self.is_narrow:
                 results = [each.astype(type.dtype) for each, type in zip(results, self.types, strict=True)]
-        return tuple(results) if traced is None else traced.unflatten(results)
+        return tuple(results) if self.caller is None else self.caller.unflatten(results)
 
     def _given(self, args: Sequence[object], kwargs: dict[str, object]) -> Sequence[Array]:
         """The arrays of a call on the devices. What is there already, in the tree of the last call, needs no other check."""
@@ -200,22 +178,23 @@ class CompiledGraph:
         is_as_before = self.last is not None and not kwargs and structure == self.last
         if is_as_before and all(map(_is_there, found, self.inputs)):
             return [*found, *self.consts]
-        traced = self.graph.traced
-        leaves = traced.flatten(args, kwargs) if traced is not None else self.given(cast("Sequence[Array]", args), kwargs)
+        caller = self.caller
+        leaves = caller.flatten(args, kwargs) if caller is not None else self.given(cast("Sequence[Array]", args), kwargs)
         self.check(leaves)
-        self.last = None if kwargs or not self.travels_as_given else structure
+        # The leaves of the tree, and nothing else, are what the programs take.
+        is_as_given = not kwargs and len(found) == len(leaves) and all(map(is_, found, leaves)) and not self.is_packed
+        self.last = structure if is_as_given else None
         return [*map(_placed, leaves, self.inputs), *self.consts]
 
     @cached_property
-    def travels_as_given(self) -> bool:
-        """Whether all arguments are arrays of the types that travel: not keys, static values or numbers of less than a byte."""
-        traced, is_narrow = self.graph.traced, any(form.travels != form.dtype for form in self.inputs)
-        return not is_narrow and (traced is None or not (traced.static or any(map(is_key, traced.in_avals))))
+    def is_packed(self) -> bool:
+        """Whether some arguments have numbers of less than a byte, which travel otherwise."""
+        return any(form.travels != form.dtype for form in self.inputs)
 
     @cached_property
     def consts(self) -> list[Array]:
         """The arrays that the function closes over, on the devices."""
-        own = () if self.graph.traced is None else self.graph.traced.consts
+        own = () if self.caller is None else self.caller.consts
         return [_placed(*each) for each in zip(own, self.inputs[len(self.inputs) - len(own) :], strict=True)]
 
     def issue(self, env: dict[int, Array]) -> None:
@@ -304,8 +283,12 @@ def _devices(graph: GraphModule, given: Placed) -> dict[str, list[Device]]:
     return {name: list(device_mesh(mesh, given).devices.flat)}
 
 
-def _placed(leaf: Array, form: TravelForm) -> Array:
-    return leaf if _is_there(leaf, form) else jax.device_put(jnp.asarray(leaf, form.travels), form.sharding)
+def _placed(leaf: Array | np.ndarray, form: TravelForm) -> Array:
+    if _is_there(leaf, form):
+        return cast(Array, leaf)
+    # Of an array of NumPy each device takes its part.
+    is_as_it_travels = isinstance(leaf, np.ndarray) and leaf.dtype == form.travels
+    return jax.device_put(leaf if is_as_it_travels else jnp.asarray(leaf, form.travels), form.sharding)
 
 
 def _is_there(leaf: object, form: TravelForm) -> bool:

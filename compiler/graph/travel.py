@@ -9,20 +9,22 @@ than a byte travel as bytes, because JAX packs them inside a compiled program bu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from typing import Any, Self, cast
 
 from jax import Array, ShapeDtypeStruct
-from jax.sharding import Mesh as DeviceMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh as DeviceMesh, NamedSharding, PartitionSpec
+from xdsl.ir import Block
 
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ..jax_private import Device, jax
 from ..run.collectives import BYTES
-from ..run.extended_shard_map import spec
+from ..run.device_code import run_local
+from ..run.extended_shard_map import over_devices, spec
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,12 @@ class TravelForm:
     travels: str
     spec: PartitionSpec
 
-    mesh: DeviceMesh
+    mesh: DeviceMesh | AbstractMesh
 
     @classmethod
-    def of(cls, type: ArrayType, mesh: Mesh, there: DeviceMesh) -> Self:
-        layout, travels = type.layout, BYTES.get(type.dtype, type.dtype)
+    def of(cls, type: ArrayType, mesh: Mesh, there: DeviceMesh | AbstractMesh) -> Self:
+        """How a value travels. `mesh` has the axes on which it lies, or their sub-axes; `there` are its devices."""
+        layout, travels = type.layout.split(mesh.places), BYTES.get(type.dtype, type.dtype)
         shape, local = layout.global_shape, layout.local_shape
         if layout.pending or layout is not layout.natural:
             # A dim for each axis, also where a program has split it into sub-axes.
@@ -71,6 +74,25 @@ class TravelForm:
     @property
     def struct(self) -> ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(self.shape, self.travels, sharding=self.sharding)
+
+
+def on_blocks(
+    name: str,
+    block: Block,
+    foreign: Sequence[object],
+    takes: Sequence[TravelForm],
+    gives: Sequence[TravelForm],
+    there: DeviceMesh | AbstractMesh,
+) -> Callable[..., Sequence[Array]]:
+    """The function that runs a device-local block on each device's parts of arrays as they travel."""
+
+    def local(*blocks: Array) -> tuple[Array, ...]:
+        given = [form.unwrap(block) for form, block in zip(takes, blocks, strict=True)]
+        values = run_local(block, given, foreign)
+        return tuple(form.wrap(value) for form, value in zip(gives, values, strict=True))
+
+    local.__name__ = name
+    return over_devices(local, there, [form.spec for form in takes], [form.spec for form in gives])
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class UserFunction:
         """
         bound, static = self.bind(args, kwargs)
         leaves, structure = tree.tree_flatten(tuple(bound.arguments.values()))
-        avals = map(self.aval, leaves, self.leaf_names(bound.arguments))
+        avals = map(self.aval, leaves, leaf_names(bound.arguments))
         types = tuple((each.shape, each.dtype, each.weak_type) for each in avals)
         return (structure, tuple(bound.arguments), types, tuple(static.items()), definitions.replaced, trace_context()), leaves
 
@@ -148,14 +148,6 @@ class UserFunction:
         vars(call).update(__wrapped__=self.fn, __signature__=inspect.Signature(parameters))
         return call
 
-    def leaf_names(self, arguments: Mapping[str, object]) -> list[str]:
-        """The names of the leaves, in JAX's flattening order."""
-        names: list[str] = []
-        for name, value in arguments.items():
-            leaves, _ = tree.tree_flatten_with_path(value)
-            names += [join(escape(name), *path_parts(keys)) for keys, _ in leaves]
-        return names
-
     def aval(self, leaf: object, path: str) -> ShapedArray:
         """The abstract value of a leaf. Raises Error if the leaf is not an array."""
         if isinstance(leaf, Ref):
@@ -173,6 +165,15 @@ class UserFunction:
             elif is_dataclass(leaf) and not isinstance(leaf, type):
                 help = f"if it holds arrays, make it a tree: jax.tree_util.register_dataclass({type(leaf).__name__}); {help}"
             raise self.error(title, help, at=path, label=f"got {leaf_text(leaf)}") from None
+
+
+def leaf_names(arguments: Mapping[str, object]) -> list[str]:
+    """The names of the leaves of arguments, in JAX's flattening order."""
+    names: list[str] = []
+    for name, value in arguments.items():
+        leaves, _ = tree.tree_flatten_with_path(value)
+        names += [join(escape(name), *path_parts(keys)) for keys, _ in leaves]
+    return names
 
 
 def abstract(leaf: object) -> ShapedArray:

@@ -9,7 +9,7 @@ JAX traces the function to a jaxpr, and `importer` turns that into operations; t
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -28,9 +28,9 @@ from ...dialects.ground.argument_names import set_names
 from ...dialects.ground.errors import Error
 from ...dialects.module_op import Module
 from ..gc_pause import without_collector
-from ..inputs.arguments import UserFunction, leaf_text
+from ..inputs.arguments import UserFunction, donated, leaf_names, leaf_text
 from ..inputs.lines import Origin, SourceLines, source_line_of
-from ..inputs.names import ArgumentTree, join, path_parts, successors
+from ..inputs.names import ArgumentTree, Patterns, join, path_parts, successors
 from ..jax_private import PyTreeDef, Tracer, jax, lax, marking_gradients, ordered_effects, tree
 from ..ops.prng_keys import aval_text, implementation, is_key, is_void, unwrap, wrap
 from .annotations import Annotation, of_arguments
@@ -169,6 +169,10 @@ class Traced:
                 self._check(leaf, aval, number)
         return [unwrap(leaf) for leaf in leaves]
 
+    def donates(self, given: Patterns) -> Collection[str]:
+        """The arguments that a call may overwrite. Raises Error for an unknown or a static one."""
+        return {*donated(self.function, given), *self.function.donated}
+
     def unflatten(self, leaves: Sequence[Array]) -> object:
         """Rebuilds the function's result from the results of the program."""
         return tree.tree_unflatten(self.out_tree, map(as_aval, leaves, self.out_avals))
@@ -195,7 +199,7 @@ class Traced:
 
     def _changed(self, arguments: Mapping[str, object], static: Mapping[str, object]) -> Error:
         """The error for a call that does not fit: it shows the first name or static value that differs."""
-        given = self.function.leaf_names(arguments)
+        given = leaf_names(arguments)
         traced = self.arg_names[: len(self.in_avals)]
         notes = [
             *(f"`{name}` was not there" for name in given if name not in set(traced)),
@@ -289,7 +293,7 @@ def trace(fn: Callable[..., object], /, *args: object, static_argnames: str | Se
     """
     function = UserFunction.of(fn, static_argnames)
     bound, static = function.bind(args, kwargs)
-    names = function.leaf_names(bound.arguments)
+    names = leaf_names(bound.arguments)
     leaves, in_tree = tree.tree_flatten(tuple(bound.arguments.values()))
     avals = list(map(function.aval, leaves, names))
     with without_collector():
@@ -331,7 +335,7 @@ def _closed(
     _check_effects(function, closed)
     _check_captured(function, closed)
     closed = without_references(function, closed)
-    return kept(function, closed, function.leaf_names(arguments), results[-1][2]), results[-1]
+    return kept(function, closed, leaf_names(arguments), results[-1][2]), results[-1]
 
 
 def _flat(

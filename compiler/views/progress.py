@@ -32,4 +32,6 @@ def progress(what: str, total: int, console: Console | None = None) -> Generator
         if timer.is_alive():
             # It may be about to show the bar.
             timer.join()
-        bar.stop()
+        if bar.live.is_started:
+            # Or it would end a line that nobody has begun.
+            bar.stop()

@@ -1,0 +1,120 @@
+"""Saves a graph: its kernels as `jax.export` makes them, its dataflow as text, and how it is called.
+
+%0 = flow.kernel @step_0(%x)   -->   kernels/0 for any devices of the platforms; the kernel's text has no body
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+from jax import export
+from xdsl.dialects.func import FuncOp
+
+from ....dialects.array import MESH
+from ....dialects.flow import KernelOp
+from ....dialects.ground.errors import Error, did_you_mean, first_line
+from ....dialects.ground.validation import refused
+from ....dialects.module_op import Module
+from ....dialects.op_text import array_types
+from ...inputs.checks import shown
+from ...inputs.lines import at_line
+from ...inputs.names import Patterns
+from ...jax_private import RELEASE, jax
+from ...run.callbacks import is_callback
+from ...run.extended_shard_map import described, on_no_mesh
+from ...views.progress import progress
+from ..module import GraphModule, mesh_at, name_of, program_key
+from ..travel import TravelForm
+from .call import SavedCall
+from .file import written
+
+FORMAT = 1
+"""The number of this form of files. Another one cannot be read."""
+
+PLATFORMS = ("cpu", "tpu", "cuda", "rocm")
+
+
+def save(graph: GraphModule, path: object, platforms: Sequence[str] | None, donate: Patterns) -> None:
+    """Writes a graph to a file. Raises Error for a graph that cannot be saved, with the line or the kernel."""
+    traced = graph.traced
+    if traced is None:
+        helps = ["save what `plan.lower` or `program.graph` made", "a saved program is a file: copy it"]
+        raise Error("a graph that was read from text or from a file cannot be saved", helps=helps)
+    names = _checked(platforms)
+    _check_callbacks(graph)
+    kernels = kernels_of(graph)
+    parts = dict[str, bytes]()
+    with progress(f"saving {graph.name}", len(kernels)) as step:
+        for number, op in enumerate(kernels.values()):
+            made = _exported(graph, op, names)
+            parts[f"kernels/{number}"] = bytes(made.serialize())
+            names = names or tuple(made.platforms)
+            step()
+    call = SavedCall.of(traced, sorted(traced.donates(donate)))
+    about = {"format": FORMAT, "jax": RELEASE, "platforms": names, "call": call.to_json()}
+    parts = {"program.json": json.dumps(about, indent=1).encode(), "graph.mlir": _outline(graph).encode(), **parts}
+    written(path, parts, [np.asarray(const) for const in traced.consts])
+
+
+def kernels_of(graph: GraphModule) -> Mapping[Hashable, KernelOp]:
+    """The kernels that have a program of their own: the first of those that share one, in order of issue."""
+    found = dict[Hashable, KernelOp]()
+    for op in graph.op.body.block.ops:
+        if isinstance(op, KernelOp):
+            found.setdefault(program_key(op), op)
+    return found
+
+
+def _exported(graph: GraphModule, op: KernelOp, platforms: Sequence[str] | None) -> export.Exported:
+    mesh = mesh_at(graph, op)
+    there = described(mesh)
+    takes, gives = ([TravelForm.of(type, mesh, there) for type in array_types(side)] for side in (op.operands, op.results))
+    with on_no_mesh():
+        try:
+            program = jax.jit(graph.program(op, takes, gives, there))
+            return export.export(program, platforms=platforms)(*(form.struct for form in takes))
+        except (ValueError, NotImplementedError) as error:
+            title = f"JAX cannot export `{name_of(op)}` of `{graph.name}`"
+            raise Error(title, notes=[f"it says: {first_line(error)}"]) from error
+
+
+def _outline(graph: GraphModule) -> str:
+    """The text of a graph in which kernels have no bodies."""
+    kernels = list[FuncOp]()
+    for name, kernel in graph.kernels.items():
+        made = FuncOp.external(name, kernel.function_type.inputs.data, kernel.function_type.outputs.data)
+        if MESH in kernel.attributes:
+            made.attributes[MESH] = kernel.attributes[MESH]
+        kernels.append(made)
+    module = Module([graph.op.clone(), *kernels])
+    module.attributes.update(graph.module.attributes)
+    return str(module) + "\n"
+
+
+def _checked(platforms: object) -> Sequence[str] | None:
+    """Checks the names of platforms. Raises Error for others."""
+    if platforms is None:
+        return None
+    if isinstance(platforms, str) or not isinstance(platforms, Sequence) or not platforms:
+        raise refused("platforms", "a list of platforms", cast(object, platforms), 'write platforms=["cpu", "tpu"]')
+    for each in cast("Sequence[object]", platforms):
+        if each not in PLATFORMS:
+            helps = [*did_you_mean(str(each), PLATFORMS), f"they are {', '.join(PLATFORMS)}"]
+            raise Error(f"`platforms` takes names of platforms, got {shown(each)}", helps=helps)
+    return cast("Sequence[str]", platforms)
+
+
+def _check_callbacks(graph: GraphModule) -> None:
+    """Raises Error for a kernel that calls a Python function: a process without it cannot run the kernel."""
+    for name, kernel in graph.kernels.items():
+        for op in kernel.walk():
+            if is_callback(op):
+                assert graph.traced is not None, "it was lowered from a function"
+                lines = (graph.traced.sources.get(each) for each in graph.traced.main.walk() if is_callback(each))
+                line = next((each for each in lines if each is not None), None)
+                helps = ["leave it out of the program that is saved: it is needed where the program is debugged"]
+                title = f"a program that calls Python cannot be saved: `{name}` has a callback{at_line(line)}"
+                raise Error(title, location=line.location() if line else None, helps=helps)
