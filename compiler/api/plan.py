@@ -456,7 +456,7 @@ class Plan(State, Generic[R]):
         """
         for each in what_is_open(self):
             warn(each)
-        return Compiled[R](self, devices, donate)
+        return Compiled[R](self, devices, donate, partial(_save, self))
 
     def check(self, *args: object, **kwargs: object) -> float:
         """Run the original and the partitioned program on these arrays; return the largest |a-b|/(1e-3+|b|) of any result.
@@ -470,6 +470,10 @@ def plan(fn: Callable[..., R], mesh: Mesh, /, *args: object, static_argnames: Se
     """Trace a function on arrays or `jax.ShapeDtypeStruct`s and start a plan on which nothing is placed."""
     mesh = mesh_given(mesh)
     return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)
+
+
+def _save(plan: State, path: str, platforms: Sequence[str] | None, donate: Patterns) -> None:
+    lower(plan, "whole").save(path, platforms, donate)
 
 
 class ConflictWarning(UserWarning):

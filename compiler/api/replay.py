@@ -71,12 +71,15 @@ def replay(
     if not isinstance(mesh, str | Path) and not _is_file(text):
         return start(mesh_given(mesh), *rest).apply(*tactics_of(cast(str, text)))
     with without_collector():
-        saved = _plans_of(cast("str | Path", text))
-        block = saved.block(function=getattr(fn, "__name__", ""))
+        saved = plans_of(cast("str | Path", text))
         over = saved.mesh if isinstance(mesh, str | Path) else mesh
-        made = Replayed.of(block, start(mesh_given(over), *rest))
-        problem = made.problem(saved.file)
-    if problem is not None:
+        return with_plan_of(saved, start(mesh_given(over), *rest))
+
+
+def with_plan_of(saved: Notation, plan: Plan) -> Plan:
+    """The plan with the tactics of a plan file. Warns, and raises Error, as `replay` does."""
+    made = Replayed.of(saved.block(function=plan.source.traced.name), plan)
+    if (problem := made.problem(saved.file)) is not None:
         warn(ReplayWarning(str(problem)))
     return made.plan
 
@@ -86,7 +89,8 @@ def _is_file(given: object) -> bool:
     return isinstance(given, Path) or (isinstance(given, str) and given.endswith(".partita") and "\n" not in given)
 
 
-def _plans_of(file: str | Path) -> Notation:
+def plans_of(file: str | Path) -> Notation:
+    """Reads a plan file. Raises Error for one that has functions of its own."""
     if isinstance(file, str) and ("(" in file or "\n" in file):
         raise Error("`replay` needs a mesh for a trace", helps=["write pt.replay(fn, mesh, plan.trace, *args)"])
     saved = load(file)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 import click
 
 from ...dialects.ground.errors import Error
+from ..inputs.files import write_text
 from ..shell.lowered_forms import FORMS
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class PlanOptions(TypedDict):
     shapes: tuple[str, ...]
     mesh: str
     tactics: tuple[str, ...]
+    file: str
 
 
 class Commands(click.Group):
@@ -67,6 +69,7 @@ def takes_a_plan(command: F) -> F:
         click.option(
             "-t", "--tactic", "tactics", multiple=True, help="A tactic, as a plan's trace prints it; can be repeated."
         ),
+        click.option("--plan", "file", default="", metavar="FILE", help="A plan file, whose tactics come first: plan.partita."),
         click.option("--mesh", default="", help="The mesh for SHAPES, or in place of the program's mesh: data=4,model=2."),
         click.argument("shapes", nargs=-1),
         click.argument("target", metavar="FILE:NAME"),
@@ -80,10 +83,10 @@ takes_devices = click.option(
 )
 
 
-def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str]) -> Plan:
+def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str], file: str) -> Plan:
     from .target import find_plan
 
-    return find_plan(target, shapes, mesh, "\n".join(tactics))
+    return find_plan(target, shapes, mesh, "\n".join(tactics), file)
 
 
 def printed(report: RenderableType) -> None:
@@ -121,15 +124,29 @@ def show(notation: bool, whole: bool, page: str | None, **what: Unpack[PlanOptio
 
 @main.command()
 @takes_a_plan
-@click.option("--to", "form", type=click.Choice(list(FORMS)), default="spmd", show_default=True)
-def lower(form: str, **what: Unpack[PlanOptions]) -> None:
-    """Print the lowered forms of a plan.
+@click.option("--to", "--emit", "form", type=click.Choice([*FORMS, "saved"]), default="spmd", show_default=True)
+@click.option("-o", "--output", metavar="PATH", help="Write it to a file: step.partita-program.")
+@click.option("--platform", "platforms", multiple=True, help="A platform on which `saved` runs, cpu or tpu; can be repeated.")
+def lower(form: str, output: str | None, platforms: tuple[str, ...], **what: Unpack[PlanOptions]) -> None:
+    """Print the lowered forms of a plan, or write them to a file.
 
     claims: the program with what tactics claim; decisions: with where ops run and how values move; unfused: as placed builders
     and slicers; ir: these fused; spmd: the program of each device; graph, json, dot: kernels and redistributions. partita-opt
-    leads from each of the first four to the next.
+    leads from each of the first four to the next. stablehlo: each kernel as JAX lowers it; saved: a file for
+    `pt.load_compiled`, in processes that have none of the model's code.
     """
-    click.echo(str(FORMS[form](made(**what))))
+    if form == "saved":
+        from ..graph.graph import lower
+
+        if output is None:
+            raise Error("a saved program is a file", helps=["name it: --output step.partita-program"])
+        lower(made(**what), "whole").save(output, platforms or None)
+    elif output is not None:
+        write_text(output, f"{FORMS[form](made(**what))}\n")
+    else:
+        click.echo(str(FORMS[form](made(**what))))
+        return
+    click.echo(f"wrote {output}")
 
 
 @main.command()

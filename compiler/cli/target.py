@@ -22,6 +22,7 @@ from ...dialects.layouts import parse_array
 from ...dialects.mesh import Mesh
 from ..api.notation import load
 from ..api.plan import Plan, plan
+from ..api.replay import plans_of, with_plan_of
 from ..api.tactic_text import tactics_of
 from ..inputs.files import regular
 from ..inputs.lines import raised_at
@@ -54,13 +55,19 @@ def _functions_of(module: ModuleType, name: str) -> list[str]:
     ]
 
 
-def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Plan:
+def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str, file: str = "") -> Plan:
     """Makes the plan of a command: it partitions the function or, without shapes, takes the plan that the function returns.
 
-    `tactics` is the text of a plan's trace, a tactic on each line.
+    First the tactics of a plan file are applied, if there is one, then `tactics`, the text of a plan's trace.
     """
+    saved = plans_of(file) if file else None
+    made = _start(target, shapes, mesh or (str(saved.mesh) if saved is not None and shapes else ""))
+    return (made if saved is None else with_plan_of(saved, made)).apply(*tactics_of(tactics))
+
+
+def _start(target: str, shapes: Sequence[str], mesh: str) -> Plan:
     if target.partition(":")[0].endswith(NOTATION):
-        return notation_plan(target, shapes, mesh).apply(*tactics_of(tactics))
+        return notation_plan(target, shapes, mesh)
     function, arguments = find_function(target), [struct(shape) for shape in shapes]
     try:
         inspect.signature(function).bind(*arguments)
@@ -75,7 +82,7 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str) -> Pl
     if not isinstance(made, Plan):
         title = f"`{target}` returned {type(made).__name__}, expected a plan"
         raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
-    return cast("Plan", made).apply(*tactics_of(tactics))
+    return cast("Plan", made)
 
 
 def notation_plan(target: str, shapes: Sequence[str], mesh: str) -> Plan:

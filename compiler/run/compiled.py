@@ -5,7 +5,7 @@ fails.
 """
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Generic, Self, cast
 
@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 
 from ...dialects.ground.amounts import counted, there_are
 from ...dialects.ground.errors import Error, warn
-from ...dialects.ground.validation import refused
+from ...dialects.ground.validation import checked, refused
 from ...dialects.mesh import Mesh
 from ..inputs.arguments import donated
 from ..inputs.names import Patterns
@@ -40,8 +40,14 @@ class Compiled(Generic[R]):
     `jitted` is the `jax.jit` function underneath, whose first argument is the list of arrays that the program closes over.
     """
 
-    def __init__(self, plan: State, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> None:
-        self.plan = plan
+    def __init__(
+        self,
+        plan: State,
+        devices: Sequence[Device] | None = None,
+        donate: Patterns = (),
+        saves: Callable[[str, Sequence[str] | None, Patterns], None] | None = None,
+    ) -> None:
+        self.plan, self.donate, self.saves = plan, donate, saves
         self.traced = traced = plan.source.traced
         self.mesh = device_mesh(plan.mesh, devices)
         self.program = Partitioned(plan, self.mesh)
@@ -111,6 +117,15 @@ class Compiled(Generic[R]):
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
         return cast(Any, self.jitted).lower(self.shapes, *args, **kwargs)
+
+    @checked
+    def save(self, path: str, platforms: Sequence[str] | None = None) -> None:
+        """Write the program to a file that `pt.load_compiled` runs, in a process that has none of the model's code.
+
+        It is `plan.lower().save(path)`, which says more, and donates what this callable donates.
+        """
+        assert self.saves is not None, "the plan's `compile` says how"
+        self.saves(path, platforms, self.donate)
 
     def jaxpr(self, *args: object, **kwargs: object) -> ClosedJaxpr:
         """The jaxpr of a call. It contains every collective."""

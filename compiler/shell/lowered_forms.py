@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ..graph.graph import lower
+from ..graph.graph import Graph, lower
 from ..plan.lowering import claims, decisions
 
 if TYPE_CHECKING:
     from ..api.plan import Plan
+
+
+def _stablehlo(graph: Graph) -> str:
+    return "\n".join(map(graph.stablehlo, graph.kernels))
+
 
 FORMS: Mapping[str, Callable[[Plan], object]] = {
     "spmd": lambda plan: plan.spmd(),
@@ -20,4 +25,5 @@ FORMS: Mapping[str, Callable[[Plan], object]] = {
     "graph": lambda plan: lower(plan, "collective").text(),
     "json": lambda plan: lower(plan, "collective").to_json(),
     "dot": lambda plan: lower(plan, "collective").to_dot(),
+    "stablehlo": lambda plan: _stablehlo(lower(plan, "whole")),
 }

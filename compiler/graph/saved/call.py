@@ -79,16 +79,8 @@ class SavedCall:
         """The inverse of `to_json`."""
         parameters = [inspect.Parameter(name, getattr(inspect.Parameter, kind)) for name, kind in said["parameters"]]
         arguments, results = ([_leaf(each) for each in said[side]] for side in ("arguments", "results"))
-        return cls(
-            said["name"],
-            inspect.Signature(parameters),
-            said["static"],
-            said["donated"],
-            arguments,
-            results,
-            said["tree"],
-            consts,
-        )
+        signature = inspect.Signature(parameters)
+        return cls(said["name"], signature, said["static"], said["donated"], arguments, results, said["tree"], consts)
 
     def donates(self, given: Patterns) -> Collection[str]:
         """The arguments that a call may overwrite. They were named when the program was saved."""
@@ -165,7 +157,7 @@ def _shape(node: Any, numbers: Iterator[int]) -> Json:
     if isinstance(node, ShapedArray):
         return next(numbers)
     children, _ = tree.tree_flatten_with_path(node, is_leaf=partial(_is_below, node))
-    kind = {tuple: "tuple", list: "list"}.get(cast("type[object]", type(node)), "dict")
+    kind = "tuple" if type(node) is tuple else "list" if type(node) is list else "dict"
     return [kind, *([_key(*keys), _shape(each, numbers)] for keys, each in children)]
 
 
