@@ -7,7 +7,6 @@ A transfer moves blocks one by one, from a device that has the block to one that
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -171,8 +170,12 @@ class CompiledGraph:
         with on_own_devices():
             if self.last is not None and not kwargs and structure == self.last:
                 if self.jax_checks:
-                    with suppress(TypeError, ValueError):
+                    try:
                         return self.results(found)
+                    except (TypeError, ValueError, RuntimeError) as error:
+                        # What JAX refuses is placed, or gets an error of ours.
+                        if isinstance(error, RuntimeError) and not any(map(_is_deleted, found)):
+                            raise
                 elif all(map(_is_there, found, self.inputs)):
                     return self.results(found)
             caller = self.caller
@@ -275,7 +278,7 @@ class CompiledGraph:
         """Raises Error for arrays that must not be moved to the devices implicitly: a program of several kernels moves all."""
         here = {device for those in self.devices.values() for device in those}
         for name, leaf in zip(self.graph.arguments, leaves, strict=False):
-            if isinstance(leaf, Array) and not isinstance(leaf, Tracer) and leaf.is_deleted():
+            if _is_deleted(leaf):
                 helps = ["pass the array that the other call returned", "or do not donate it there"]
                 raise Error(f"argument `{name}` was donated to another call, or deleted", helps=helps)
             if isinstance(leaf, Tracer):
@@ -317,8 +320,17 @@ def _is_there(leaf: object, form: TravelForm) -> bool:
     if type(leaf) is not ArrayImpl:
         return False
     array = cast(Array, leaf)
-    is_as_it_travels = array.sharding == form.sharding and array.shape == form.shape and array.dtype == form.travels
+    is_as_it_travels = array.shape == form.shape and array.dtype == form.travels and _lies_as(array, form)
     return is_as_it_travels and array.committed and not array.is_deleted()
+
+
+def _lies_as(array: Array, form: TravelForm) -> bool:
+    # Programs of JAX may name one sharding in another way.
+    return array.sharding == form.sharding or array.sharding.is_equivalent_to(form.sharding, array.ndim)
+
+
+def _is_deleted(leaf: object) -> bool:
+    return isinstance(leaf, Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:

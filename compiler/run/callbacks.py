@@ -28,6 +28,7 @@ from ...dialects.params import ParamsAttr
 from ..jax_private import jnp, tree
 
 PRIMITIVES = frozenset({"pure_callback", "io_callback", "debug_callback"})
+PRINTS = frozenset({"debug_print"})
 RETURN = frozenset({"pure_callback", "io_callback"})
 
 
@@ -56,8 +57,17 @@ def noting(noted: Noted) -> Generator[None]:
 
 def is_callback(op: Operation) -> bool:
     """Whether an op calls a Python function of the user."""
+    return _primitive(op) in PRIMITIVES
+
+
+def needs_python(op: Operation) -> bool:
+    """Whether an op runs Python on the host: a function of the user, or one that prints."""
+    return _primitive(op) in PRIMITIVES | PRINTS
+
+
+def _primitive(op: Operation) -> object:
     params = op.properties.get("params")
-    return isinstance(params, ParamsAttr) and params.get("primitive") in PRIMITIVES
+    return params.get("primitive") if isinstance(params, ParamsAttr) else None
 
 
 def kept(op: Operation, foreign: Sequence[object]) -> list[object]:

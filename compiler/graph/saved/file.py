@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
@@ -43,10 +43,10 @@ def written(file: object, parts: Mapping[str, bytes], arrays: Sequence[np.ndarra
     """Writes a file, and the arrays. What was there before stays until all is written. Raises Error if it cannot be written."""
     path = path_of(file, "path", "step.partita-program")
     try:
-        names = [_written_array(path, array) for array in arrays]
-        inside = {f"arrays/{name}": _bytes(array) for name, array in zip(names, arrays, strict=True) if array.nbytes <= SMALL}
+        small = {number: _inside(array) for number, array in enumerate(arrays) if array.nbytes <= SMALL}
+        names = [small[number][0] if number in small else _beside(path, array) for number, array in enumerate(arrays)]
         listed = "\n".join(f"{name} {array.dtype.name}" for name, array in zip(names, arrays, strict=True))
-        data = _archive({**parts, "arrays": listed.encode(), **inside})
+        data = _archive({**parts, "arrays": listed.encode(), **{f"arrays/{name}": own for name, own in small.values()}})
         made = path.with_name(f"{path.name}.{os.getpid()}")
         made.write_bytes(data)
         made.replace(path)
@@ -67,7 +67,7 @@ def read(file: object) -> SavedFile:
         _check(path)
         with ZipFile(path) as archive:
             parts = {each.filename: archive.read(each) for each in archive.infolist()}
-        arrays = [_read_array(path, line.split(), parts) for line in parts.get("arrays", b"").decode().splitlines()]
+        arrays = [_read_array(path, *line.split(), parts) for line in parts.get("arrays", b"").decode().splitlines()]
     except OSError as error:
         raise Error(f"{shown_path(path)} cannot be read: {reason_of(error)}", helps=[_AGAIN]) from None
     return SavedFile(path, parts, arrays)
@@ -86,72 +86,71 @@ def _archive(parts: Mapping[str, bytes]) -> bytes:
 
 def _check(path: Path) -> None:
     """Raises Error for a file whose bytes are not those that were written."""
-    digest = sha256()
     with path.open("rb") as stream:
-        size = path.stat().st_size
-        begin = stream.read(len(_BEGIN))
-        if begin != _BEGIN:
+        if stream.read(len(_BEGIN)) != _BEGIN:
             title = f"{shown_path(path)} is no saved program: it does not begin as one"
             raise Error(title, helps=["give the name of a file that `save` wrote"])
-        digest.update(begin)
-        left = size - _DIGEST - len(_BEGIN)
-        while left > 0 and (more := stream.read(min(STEP, left))):
-            digest.update(more)
-            left -= len(more)
-        if left != 0 or stream.read() != digest.hexdigest().encode():
-            title = f"{shown_path(path)} is damaged: of its {size:,} bytes some are missing, or not those that were saved"
-            raise Error(title, helps=[_AGAIN])
+        stream.seek(0)
+        size = path.stat().st_size
+        if _digest(stream, size - _DIGEST) != stream.read():
+            raise _damaged(path)
+
+
+def _digest(stream: IO[bytes], left: int) -> bytes:
+    """The checksum of the next bytes of a stream, or of those that it has."""
+    digest = sha256()
+    while left > 0 and (more := stream.read(min(STEP, left))):
+        digest.update(more)
+        left -= len(more)
+    return digest.hexdigest().encode()
 
 
 def _folder(path: Path) -> Path:
     return path.with_name(f"{path.name}.arrays")
 
 
-def _bytes(array: np.ndarray) -> bytes:
-    """The array as a file of NumPy. Types that NumPy has not are written as plain bytes of their size."""
+def _write(stream: IO[bytes], array: np.ndarray) -> None:
+    """Writes an array as a file of NumPy. Types that NumPy has not are written as plain bytes of their size."""
+    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
+
+
+def _inside(array: np.ndarray) -> tuple[str, bytes]:
+    """The name of an array that is in the file itself, and its bytes there."""
     made = io.BytesIO()
-    np.lib.format.write_array(made, np.asarray(array, order="C"), allow_pickle=False)
-    return made.getvalue()
+    _write(made, array)
+    return sha256(made.getvalue()).hexdigest(), made.getvalue()
 
 
-def _digest(array: np.ndarray) -> str:
-    """The checksum of an array: of its bytes, its type and its shape."""
-    digest = sha256(np.asarray(array, order="C").reshape(-1).view(np.uint8).data)
-    digest.update(f"{array.dtype.name} {array.shape}".encode())
-    return digest.hexdigest()
-
-
-def _written_array(path: Path, array: np.ndarray) -> str:
-    """The name of an array; one that is large is written beside the file."""
-    name = _digest(array)
-    if array.nbytes > SMALL:
-        folder = _folder(path)
-        folder.mkdir(exist_ok=True)
-        made = folder / f"{name}.{os.getpid()}"
-        with made.open("wb") as stream:
-            np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
-        made.replace(folder / f"{name}.npy")
+def _beside(path: Path, array: np.ndarray) -> str:
+    """Writes an array beside the file. Returns its name."""
+    folder = _folder(path)
+    folder.mkdir(exist_ok=True)
+    made = folder / f"{os.getpid()}"
+    with made.open("w+b") as stream:
+        _write(stream, array)
+        size = stream.tell()
+        stream.seek(0)
+        name = _digest(stream, size).decode()
+    made.replace(folder / f"{name}.npy")
     return name
 
 
-def _read_array(path: Path, named: Sequence[str], parts: Mapping[str, bytes]) -> np.ndarray:
-    """An array by its name and dtype. One beside the file is mapped to memory, and its bytes are checked."""
-    name, dtype = named
+def _read_array(path: Path, name: str, dtype: str, parts: Mapping[str, bytes]) -> np.ndarray:
+    """An array by its name and dtype. One beside the file is checked, and mapped to memory."""
     if (inside := parts.get(f"arrays/{name}")) is not None:
         return np.lib.format.read_array(io.BytesIO(inside), allow_pickle=False).view(dtype)
     beside = _folder(path) / f"{name}.npy"
     try:
-        # Any: NumPy does not say that it returns an array.
-        found = cast(np.ndarray, np.load(beside, mmap_mode="r", allow_pickle=False)).view(dtype)
+        with beside.open("rb") as stream:
+            found = _digest(stream, beside.stat().st_size).decode()
     except FileNotFoundError:
         title = f"{shown_path(path)} closes over an array that lies beside it, and {shown_path(beside)} is missing"
         raise Error(title, helps=["copy the folder with the file"]) from None
-    except (ValueError, EOFError):
-        raise _damaged(beside) from None
-    if _digest(found) != name:
+    if found != name:
         raise _damaged(beside)
-    return found
+    return cast(np.ndarray, np.load(beside, mmap_mode="r", allow_pickle=False)).view(dtype)
 
 
 def _damaged(path: Path) -> Error:
-    return Error(f"{shown_path(path)} is damaged: its bytes are not those that were saved", helps=[_AGAIN])
+    title = f"{shown_path(path)} is damaged: of its bytes some are missing, or are not those that were saved"
+    return Error(title, helps=[_AGAIN])

@@ -20,7 +20,7 @@ from ....dialects.ground.errors import Error, first_line
 from ....dialects.ground.validation import checked
 from ....dialects.program_text import read_module
 from ...inputs.files import shown_path
-from ...jax_private import RELEASE
+from ...jax_private import RELEASE, jax
 from ..module import Caller, GraphModule, name_of, program_key
 from ..run import CompiledGraph, Placed
 from ..travel import TravelForm
@@ -53,7 +53,8 @@ class SavedGraph(GraphModule):
             raise Error(title, helps=[f'save it for both: platforms=["{exported.platforms[0]}", "{platform}"]'])
 
         def run(*arrays: Array) -> Sequence[Array]:
-            return cast("Sequence[Array]", cast(Any, exported).call(*arrays))
+            results = cast("Sequence[Array]", cast(Any, exported).call(*arrays))
+            return [jax.lax.with_sharding_constraint(each, form.sharding) for each, form in zip(results, gives, strict=True)]
 
         run.__name__ = name_of(op)
         return run

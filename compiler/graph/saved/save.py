@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from typing import cast
 
 import numpy as np
 from jax import export
@@ -23,7 +22,7 @@ from ...inputs.checks import shown
 from ...inputs.lines import at_line
 from ...inputs.names import Patterns
 from ...jax_private import RELEASE, jax
-from ...run.callbacks import is_callback
+from ...run.callbacks import needs_python
 from ...run.extended_shard_map import described, on_no_mesh
 from ...views.progress import progress
 from ..module import GraphModule, mesh_at, name_of, program_key
@@ -74,7 +73,9 @@ def _exported(graph: GraphModule, op: KernelOp, platforms: Sequence[str] | None)
     takes, gives = ([TravelForm.of(type, mesh, there) for type in array_types(side)] for side in (op.operands, op.results))
     with on_no_mesh():
         try:
-            program = jax.jit(graph.program(op, takes, gives, there))
+            # Without arguments, only the results say how many devices there are.
+            ends = tuple(form.sharding for form in gives) if mesh else None
+            program = jax.jit(graph.program(op, takes, gives, there), out_shardings=ends)
             return export.export(program, platforms=platforms)(*(form.struct for form in takes))
         except (ValueError, NotImplementedError) as error:
             title = f"JAX cannot export `{name_of(op)}` of `{graph.name}`"
@@ -94,26 +95,26 @@ def _outline(graph: GraphModule) -> str:
     return str(module) + "\n"
 
 
-def _checked(platforms: object) -> Sequence[str] | None:
+def _checked(platforms: Sequence[str] | None) -> Sequence[str] | None:
     """Checks the names of platforms. Raises Error for others."""
     if platforms is None:
         return None
-    if isinstance(platforms, str) or not isinstance(platforms, Sequence) or not platforms:
-        raise refused("platforms", "a list of platforms", cast(object, platforms), 'write platforms=["cpu", "tpu"]')
-    for each in cast("Sequence[object]", platforms):
+    if not platforms:
+        raise refused("platforms", "a list of platforms", platforms, 'write platforms=["cpu", "tpu"]')
+    for each in platforms:
         if each not in PLATFORMS:
-            helps = [*did_you_mean(str(each), PLATFORMS), f"they are {', '.join(PLATFORMS)}"]
+            helps = [*did_you_mean(each, PLATFORMS), f"they are {', '.join(PLATFORMS)}"]
             raise Error(f"`platforms` takes names of platforms, got {shown(each)}", helps=helps)
-    return cast("Sequence[str]", platforms)
+    return platforms
 
 
 def _check_callbacks(graph: GraphModule) -> None:
     """Raises Error for a kernel that calls a Python function: a process without it cannot run the kernel."""
     for name, kernel in graph.kernels.items():
         for op in kernel.walk():
-            if is_callback(op):
+            if needs_python(op):
                 assert graph.traced is not None, "it was lowered from a function"
-                lines = (graph.traced.sources.get(each) for each in graph.traced.main.walk() if is_callback(each))
+                lines = (graph.traced.sources.get(each) for each in graph.traced.main.walk() if needs_python(each))
                 line = next((each for each in lines if each is not None), None)
                 helps = ["leave it out of the program that is saved: it is needed where the program is debugged"]
                 title = f"a program that calls Python cannot be saved: `{name}` has a callback{at_line(line)}"
