@@ -169,9 +169,9 @@ class CompiledGraph:
         found, structure = tree.tree_flatten(args)
         with on_own_devices():
             if self.last is not None and not kwargs and structure == self.last:
-                if self.jax_checks:
+                if self.alone is not None:
                     try:
-                        return self.results(found)
+                        return self.returned(CONTROLLER.run(self.alone, *found, *self.consts))
                     except (TypeError, ValueError, RuntimeError) as error:
                         # What JAX refuses is placed, or gets an error of ours.
                         if isinstance(error, RuntimeError) and not any(map(_is_deleted, found)):
@@ -191,19 +191,22 @@ class CompiledGraph:
         """Issues the programs, for arguments on their devices."""
         env = dict(enumerate((*leaves, *self.consts)))
         self.issue(env)
-        made = [env[slot] for slot in self.outputs]
+        return self.returned([env[slot] for slot in self.outputs])
+
+    # Any: as above.
+    def returned(self, made: Sequence[Array]) -> Any:
+        """The result of a call, of the results of the programs."""
         if self.is_narrow:
             made = [each.astype(type.dtype) for each, type in zip(made, self.types, strict=True)]
         return tuple(made) if self.caller is None else self.caller.unflatten(made)
 
     @cached_property
-    def jax_checks(self) -> bool:
-        """Whether one compiled program takes all arguments: then JAX checks them, and places those of the host."""
-        count = len(self.inputs)
+    def alone(self) -> Tokened[Sequence[Array]] | None:
+        """The program, if one takes all arguments and makes all results: JAX checks these, and places those of the host."""
         (first, *more) = self.steps or [None]
         if first is None or more or isinstance(first.program, Moves):
-            return False
-        return {*first.reads} == {*range(count)} and all(slot >= count for slot in self.outputs)
+            return None
+        return first.program if first.reads == tuple(range(len(self.inputs))) and first.fills == self.outputs else None
 
     @cached_property
     def is_packed(self) -> bool:

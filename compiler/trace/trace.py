@@ -175,7 +175,12 @@ class Traced:
 
     def unflatten(self, leaves: Sequence[Array]) -> object:
         """Rebuilds the function's result from the results of the program."""
-        return tree.tree_unflatten(self.out_tree, map(as_aval, leaves, self.out_avals))
+        return tree.tree_unflatten(self.out_tree, as_avals(leaves, self.converted))
+
+    @cached_property
+    def converted(self) -> Mapping[int, ShapedArray]:
+        """The results that are something else inside of a program."""
+        return converted(self.out_avals)
 
     def original(self, *leaves: Array) -> list[Array]:
         """Runs the function as JAX traced it. The arrays that it closes over, `consts`, come after its arguments."""
@@ -261,6 +266,18 @@ def as_aval(leaf: Array, aval: ShapedArray) -> Array:
     if not aval.weak_type:
         return leaf
     return lax.convert_element_type_p.bind(leaf, new_dtype=aval.dtype, weak_type=True, sharding=None)
+
+
+def converted(avals: Sequence[ShapedArray]) -> Mapping[int, ShapedArray]:
+    """The avals that `as_aval` converts to, by their numbers. Found once, since each takes a microsecond."""
+    return {at: aval for at, aval in enumerate(avals) if is_key(aval) or is_void(aval) or aval.weak_type}
+
+
+def as_avals(leaves: Sequence[Array], converted: Mapping[int, ShapedArray]) -> Sequence[Array]:
+    """Converts those leaves of a program's results that are something else inside of it."""
+    return (
+        [as_aval(leaf, converted[at]) if at in converted else leaf for at, leaf in enumerate(leaves)] if converted else leaves
+    )
 
 
 LONGEST_TREE = 200

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -24,7 +24,7 @@ from ...inputs.checks import shown
 from ...inputs.names import Patterns, join, path_parts
 from ...jax_private import jax, tree
 from ...ops.prng_keys import aval_text, implementation, is_key, unwrap
-from ...trace.trace import Traced, as_aval
+from ...trace.trace import Traced, as_avals, converted
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Leaf: TypeAlias = tuple[str, ShapedArray]
@@ -44,8 +44,8 @@ class SavedCall:
     results: Sequence[Leaf]
     tree: Json
     consts: Sequence[np.ndarray] = ()
-    like: Any = None
-    """A tree whose structure results have."""
+    returns: tuple[Sequence[int], object] | None = None
+    """Which result is each leaf of the tree that a call returns, and its structure; None: that of `tree`."""
     orders: dict[Hashable, Sequence[int]] = field(default_factory=dict[Hashable, Sequence[int]])
     """By the structure of arguments, which of their leaves is each argument of the program."""
 
@@ -131,19 +131,26 @@ class SavedCall:
 
     def unflatten(self, leaves: Sequence[Array]) -> object:
         """Rebuilds the result from the results of the program."""
-        arrays = [as_aval(leaf, aval) for leaf, (_, aval) in zip(leaves, self.results, strict=True)]
-        if self.like is None:
-            return _built(self.tree, arrays)
-        order, structure = self.like
+        arrays, (order, structure) = as_avals(leaves, self.converted), self.returns or self.as_saved
         return tree.tree_unflatten(structure, [arrays[at] for at in order])
 
-    def order_like(self, like: object) -> tuple[Sequence[int], object]:
-        """Which result is each leaf of a tree, and the structure of the tree. Raises Error if it has other leaves."""
+    @cached_property
+    def converted(self) -> Mapping[int, ShapedArray]:
+        """The results that are something else inside of the program."""
+        return converted([aval for _, aval in self.results])
+
+    @cached_property
+    def as_saved(self) -> tuple[Sequence[int], object]:
+        """The same as `returns`, of dicts, lists and tuples."""
+        return tree.tree_flatten(_built(self.tree))
+
+    def returning(self, like: object) -> SavedCall:
+        """The same, with results that have the structure of `like`. Raises Error if that has other leaves."""
         found, structure = tree.tree_flatten_with_path(like)
         names = [join("result", *path_parts(keys)) for keys, _ in found]
         known = {name: at for at, (name, _) in enumerate(self.results)}
         if {*names} == {*known}:
-            return [known[name] for name in names], structure
+            return replace(self, returns=([known[name] for name in names], structure))
         notes = [*(f"`{name}` is missing" for name in known if name not in names)]
         notes += [f"`{name}` is none of the program's" for name in names if name not in known]
         title = f"`like` has other leaves than the results of `{self.name}`"
@@ -172,11 +179,12 @@ def _key(key: Any) -> Json:
     return found if isinstance(found, str | int) else path_parts([key])[0]
 
 
-def _built(node: Json, leaves: Sequence[Array]) -> object:
+def _built(node: Json) -> object:
+    """The inverse of `_shape`, of the numbers."""
     if node is None or isinstance(node, int):
-        return None if node is None else leaves[node]
+        return node
     kind, *children = cast("list[Any]", node)
-    found = {key: _built(each, leaves) for key, each in children}
+    found = {key: _built(each) for key, each in children}
     return found if kind == "dict" else {"tuple": tuple, "list": list}[kind](found.values())
 
 

@@ -67,7 +67,8 @@ def read(file: object) -> SavedFile:
         _check(path)
         with ZipFile(path) as archive:
             parts = {each.filename: archive.read(each) for each in archive.infolist()}
-        arrays = [_read_array(path, *line.split(), parts) for line in parts.get("arrays", b"").decode().splitlines()]
+        listed = map(str.split, parts.get("arrays", b"").decode().splitlines())
+        arrays = [_read_array(path, name, dtype, parts) for name, dtype in listed]
     except OSError as error:
         raise Error(f"{shown_path(path)} cannot be read: {reason_of(error)}", helps=[_AGAIN]) from None
     return SavedFile(path, parts, arrays)

@@ -73,7 +73,7 @@ def load_compiled(path: str, devices: Placed = None, like: object = None) -> Com
     """
     graph = _graph(read(path))
     if like is not None and graph.call is not None:
-        graph = replace(graph, call=replace(graph.call, like=graph.call.order_like(like)))
+        graph = replace(graph, call=graph.call.returning(like))
     return CompiledGraph(graph, devices)
 
 

@@ -2,7 +2,7 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false, reportMissingTypeStubs=false
 
 import json
 import subprocess
@@ -263,7 +263,7 @@ def test_a_program_of_kernels_is_saved_with_its_device_sets(tmp_path: Path) -> N
     def loss(w: Any, x: Any) -> Any:
         return second(first(x, w))
 
-    program = pt.program(jax.value_and_grad(loss))
+    program: Any = pt.program(jax.value_and_grad(loss))
     path = str(tmp_path / "program")
     program.graph(W, X).save(path)
     loaded = pt.load_compiled(path)
