@@ -20,6 +20,8 @@ from partita.compiler.programs.program import Program
 X = np.random.default_rng(0).standard_normal((8, 16), np.float32)
 W = np.random.default_rng(1).standard_normal((16, 16), np.float32) / 4
 V = np.array([1.0, 2.0], np.float32)
+CALLED: list[Any] = []
+"""What callbacks have been called with."""
 
 
 def pathways(**how: Any) -> Program[..., Any]:
@@ -447,3 +449,51 @@ def test_a_scan_of_no_trips_calls_no_kernels() -> None:
     last, sums = pt.program(program)(x, np.zeros((0, 8, 8), np.float32))
     np.testing.assert_allclose(last, layer(x, x))
     assert sums.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [
+        (lambda: jnp.ones(8), ()),
+        (lambda: 3, ()),
+        (lambda: np.ones(8, np.float32), ()),
+        (lambda: None, ()),
+        (lambda x: None, (V,)),
+        (lambda tree: jnp.ones(3), ({},)),
+        (lambda: jax.random.key(0), ()),
+        (lambda key: jax.random.split(key)[0], (jax.random.key(0),)),
+        (lambda x: x, (np.ones((0, 8), np.float32),)),
+        (lambda: jax.debug.callback(CALLED.append, 1), ()),
+        (lambda: jax.debug.callback(lambda: CALLED.append(1)), ()),
+        (lambda x: jax.debug.callback(CALLED.append, 1), (V,)),
+    ],
+)
+def test_kernels_without_arguments_or_results(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    left, right = pt.devices(2, "left"), pt.devices(4, "right")
+    CALLED.clear()
+    k, expected = pt.kernel(fn, devices=left), fn(*args)
+    jax.effects_barrier()
+    called = len(CALLED)
+    double_too = pt.program(lambda x, *args: (pt.kernel(double, devices=right)(x), k(*args)))
+    found = [k(*args), pt.program(lambda *args: k(*args))(*args), double_too(V, *args)[1], k.plan(*args).lower().run(*args)]
+    found.append(k.plan(*args).compile()(*args))
+    jax.effects_barrier()
+    assert len(CALLED) == 6 * called
+    for each in found:
+        assert jax.tree.structure(each) == jax.tree.structure(expected)
+        close(jax.tree.map(numbers, each), jax.tree.map(numbers, expected))
+    graph = double_too.graph(V, *args)
+    assert set(graph.compile().memory()) == {"left", "right"}
+    assert Graph.parse(graph.text()).text() == graph.text()
+    assert str(k.plan(*args)).startswith("Plan of")
+
+
+def numbers(leaf: Any) -> Any:
+    """An array, or the numbers of random keys."""
+    return jax.random.key_data(leaf) if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+
+def test_the_text_of_a_graph_with_a_callback_cannot_be_run() -> None:
+    k = pt.kernel(lambda x: jax.pure_callback(np.sin, x, x), devices=pt.devices(2))
+    with pytest.raises(pt.Error, match="a parameter that has no text, such as the function of a callback"):
+        Graph.parse(pt.program(lambda x: k(x)).graph(V).text()).run(V)
