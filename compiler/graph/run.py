@@ -28,6 +28,7 @@ from ..inputs.arguments import donated
 from ..inputs.names import Patterns, as_patterns
 from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
 from ..ops.prng_keys import is_key
+from ..run.callbacks import check_outside
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
@@ -187,7 +188,8 @@ class CompiledGraph:
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Issues the programs one after another, and returns the results at once."""
+        """Issues the programs one after another, and returns the results at once. Raises Error within a host callback."""
+        check_outside(self.graph.name)
         traced = self.graph.traced
         with on_own_devices():
             env = dict(enumerate(self._given(args, kwargs)))
