@@ -28,7 +28,7 @@ from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error, Location
 from ...dialects.op_text import array_types
 from ...dialects.params import ParamsAttr
-from ..inputs.lines import is_ours
+from ..inputs.lines import is_own_file
 from ..jax_private import jnp, tree
 
 PRIMITIVES = frozenset({"pure_callback", "io_callback", "debug_callback"})
@@ -131,7 +131,7 @@ def raised() -> Error | None:
 
 def _where(error: BaseException) -> Location | None:
     """The line that raised, or that called what of Partita has raised."""
-    users = [each for each in walk_tb(error.__traceback__) if not is_ours(each[0].f_code.co_filename)]
+    users = [each for each in walk_tb(error.__traceback__) if not is_own_file(each[0].f_code.co_filename)]
     if not users:
         return None
     frame, line = users[-1]

@@ -6,11 +6,14 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 import pytest
+from flax import nnx
 
 import partita as pt
 from partita.compiler.graph.graph import Graph
@@ -497,3 +500,94 @@ def test_the_text_of_a_graph_with_a_callback_cannot_be_run() -> None:
     k = pt.kernel(lambda x: jax.pure_callback(np.sin, x, x), devices=pt.devices(2))
     with pytest.raises(pt.Error, match="a parameter that has no text, such as the function of a callback"):
         Graph.parse(pt.program(lambda x: k(x)).graph(V).text()).run(V)
+
+
+LEFT, RIGHT = pt.devices(2, "left"), pt.devices(2, "right")
+
+
+class Layers:
+    """A mixin: two kernels on two sets, and a program of both, as methods."""
+
+    w: Any
+
+    @pt.kernel(devices=LEFT)
+    def first(self, x: Any) -> Any:
+        return jnp.tanh(x @ self.w[...])
+
+    @pt.kernel(devices=RIGHT)
+    def second(self, x: Any) -> Any:
+        return x @ self.w[...].T
+
+    @pt.program
+    def both(self, x: Any) -> Any:
+        return self.second(self.first(x))
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Tree(Layers):
+    w: Any
+
+
+class Equinox(eqx.Module, Layers):
+    w: Any
+
+
+class Flax(nnx.Module, Layers):
+    def __init__(self, w: Any) -> None:
+        self.w = nnx.Param(w)
+
+
+@pytest.mark.parametrize("kind", [Tree, Equinox, Flax])
+def test_methods_of_modules(kind: Callable[[Any], Any]) -> None:
+    module, other, expected = kind(jnp.asarray(W)), kind(2 * jnp.asarray(W)), jnp.tanh(X @ W) @ W.T
+    close(module.first(X), jnp.tanh(X @ W))
+    close(module.both(X), expected)
+    made = len(module.both.compiled)
+    close(other.both(X), jnp.tanh(X @ (2 * W)) @ (2 * W).T)
+    close(Layers.both(module, X), expected)
+    assert len(module.both.compiled) == made
+    assert list(module.both.graph(X).sets) == ["left", "right"]
+    assert module.first.plan(X).layout("x") == {"x": "f32[8, 16]"}
+    step = pt.program(jax.value_and_grad(lambda module, x: module.both(x).sum()))
+    value, grads = step(module, X)
+    found = jax.value_and_grad(lambda w: (jnp.tanh(X @ w) @ w.T).sum())(jnp.asarray(W))
+    close((value, *jax.tree.leaves(grads)), found)
+
+
+class Scaled:
+    """An instance is a constant to its methods, as in `jax.jit`."""
+
+    by = 3.0
+
+    @pt.kernel(devices=LEFT, static_argnames="self")
+    def first(self, x: Any) -> Any:
+        return x * self.by
+
+    @partial(pt.program, static_argnames="self")
+    def both(self, x: Any) -> Any:
+        return self.first(x) + 1.0
+
+    @pt.kernel(devices=LEFT)
+    def wrong(self, x: Any) -> Any:
+        return x * self.by
+
+    @staticmethod
+    @pt.kernel(devices=LEFT)
+    def alone(x: Any) -> Any:
+        return x + 1.0
+
+    planned = pt.kernel(pt.plan(double, LEFT, X))
+
+
+def test_methods_of_an_instance_that_is_a_constant() -> None:
+    scaled, other = Scaled(), Scaled()
+    other.by = 5.0
+    for each in (scaled, other):
+        close(each.first(X), X * each.by)
+        close(each.both(X), X * each.by + 1)
+    close(Scaled.alone(X), X + 1)
+    close(scaled.planned(X), X * 2)
+    with pytest.raises(pt.Error, match="argument `self` of `wrong` must be an array") as error:
+        scaled.wrong(X)
+    assert error.value.helps == ("if it is meant to be a constant: static_argnames='self'",)
