@@ -196,14 +196,12 @@ def test_regions_run_on_one_set() -> None:
 @pytest.mark.parametrize("value", ["x", "w", "v"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_what_is_redistributed_to_cross_is_counted(value: str, dim: int, place: dict[str, Any]) -> None:
-    size = 10 if "padded" in place else 16
-    w, x = 0.1 * X[:size, :size], Y[:size, :size]
+    w, x = (each[:10, :10] if "padded" in place else each for each in (0.1 * X, Y))
     plan = pt.plan(mlp, pt.Mesh(stage=2, data=4), w, w, x).tile(value, dim, "data", **place).apply(STAGES)
     for graph in map(plan.lower, HOW):
         assert graph.counts() == plan.counts() == count_collectives(plan.collectives(), ())
         assert graph.bytes_per_device() == plan.bytes_per_device()
-    to_cross = [each for each in plan.collectives() if each.move < 0]
-    for each in to_cross:
+    for each in (to_cross := [each for each in plan.collectives() if each.move < 0]):
         assert "because of 3: on('block1', stage=1) (it crosses from stage=0 to stage=1" in str(plan.explain(each))
     assert to_cross or "padded" in place or (value, dim) != ("w", 1)
     same(plan.lower().run(w, w, x), mlp(w, w, x))
