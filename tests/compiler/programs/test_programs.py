@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -549,7 +549,7 @@ def test_methods_of_modules(kind: Callable[[Any], Any]) -> None:
     assert len(module.both.compiled) == made
     assert list(module.both.graph(X).sets) == ["left", "right"]
     assert module.first.plan(X).layout("x") == {"x": "f32[8, 16]"}
-    step = pt.program(jax.value_and_grad(lambda module, x: module.both(x).sum()))
+    step: Any = pt.program(jax.value_and_grad(lambda module, x: module.both(x).sum()))
     value, grads = step(module, X)
     found = jax.value_and_grad(lambda w: (jnp.tanh(X @ w) @ w.T).sum())(jnp.asarray(W))
     close((value, *jax.tree.leaves(grads)), found)
