@@ -23,8 +23,8 @@ from ...rewrites.program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..advice.conflicts import Conflict, claims_text, its_own, met_at
 from ..advice.open_stops import open_stops, passed_stops
 from ..advice.stops import Stop, stops
-from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, use_of
-from ..cost.device_sets import reason, transfers, where_given
+from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, of_relaid, use_of
+from ..cost.device_sets import reason, relaid, transfers, where_given
 from ..cost.flops import in_blocks, shown_op_name, work
 from ..cost.memory import peak_bytes
 from ..cost.op_strategies import lines
@@ -115,6 +115,9 @@ def _values(plan: State, values: Patterns) -> Iterator[Reason]:
 def _collective(plan: State, each: Collective) -> Iterator[Reason]:
     """Explains a collective: the value and who placed it, then the op that needs it, or the ops that make its sum."""
     moves = plan.decisions.moves
+    if each.move < 0 and any(each in of_relaid(plan, relay) for relay in relaid(plan)):
+        yield Reason(str(each), 0, each.source, each.tactics)
+        return
     if not 0 <= each.move < len(moves) or each not in of_move(plan, each.move):
         raise Error("this collective is not one of this plan's", helps=["take one of plan.collectives()"])
     move = moves[each.move]

@@ -70,7 +70,7 @@ def _record(plan: State, numbers: Sequence[int], caused: dict[int, Counts], name
         return ""
     # The order of arguments is not the tactic's.
     rows = [row[0] for row in merged([name] for name in sorted(values))]
-    return f"{', '.join(at_most(MOST_VALUES, rows))}: {sent or 'no collectives'}"
+    return ": ".join(filter(None, (", ".join(at_most(MOST_VALUES, rows)), sent or "no collectives")))
 
 
 def layout_rows(plan: State) -> list[str]:

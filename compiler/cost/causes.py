@@ -21,7 +21,12 @@ class Cause(NamedTuple):
 
 def causes(plan: State, move: Move, step: Step) -> tuple[Cause, ...]:
     """The tactics that cause a step, in the order of the trace; empty if the program alone needs it."""
-    return tuple(Cause(number + 1, plan.actions[number].said) for number in causes_of(plan.decisions, move, step))
+    return tuple(cause_at(plan, number) for number in causes_of(plan.decisions, move, step))
+
+
+def cause_at(plan: State, number: int) -> Cause:
+    """A tactic, by its number among the plan's actions."""
+    return Cause(number + 1, plan.actions[number].said)
 
 
 def causes_text(found: Iterable[Cause]) -> str:

@@ -1,11 +1,11 @@
 """The collectives of a plan, each with its provenance: the value sent, how often, and the tactics that cause it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Move
-from ...rewrites.decide.device_sets import DeviceSets
+from ...rewrites.decide.device_sets import DeviceSets, coordinates
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Bytes, Step
 from ..inputs.lines import SourceLine, at_line, place_of
@@ -16,9 +16,9 @@ from ..views.colours import paragraph
 from ..views.grouping import grouped
 from ..views.listing import Listing, ListingForm, by_index
 from ..views.view import Cell
-from .causes import Cause, causes, causes_text
+from .causes import Cause, cause_at, causes, causes_text
 from .counts import CountedCollective, Counts, bytes_received, count_collectives
-from .device_sets import moved_on
+from .device_sets import Relaid, cause_of_set, moved_on, relaid
 from .loops import times
 from .relocations import because, parameter
 
@@ -45,7 +45,7 @@ class Collective(CountedCollective):
     why: str = field(kw_only=True, default="")
     """Its relation to a lookup, scan, selection, sort, gathered fold or relocated op; otherwise empty."""
     move: int = field(kw_only=True, default=-1, repr=False, compare=False)
-    """The number of the redistribution that it belongs to."""
+    """The number of the redistribution that it belongs to; -1 if it is no decision, but what a value needs that crosses."""
     mesh: tuple[str, ...] = field(kw_only=True, default=(), repr=False, compare=False)
     """The mesh axes of the plan, for their colours in a notebook."""
 
@@ -120,7 +120,8 @@ def _of_one_device(plan: State) -> Sequence[CountedCollective]:
 def received_on(plan: State, sets: DeviceSets, on: Mesh) -> Sequence[CountedCollective]:
     """The collectives on a device set."""
     moves = (move for move in plan.decisions.moves if moved_on(sets, move) is on)
-    return [*counted_steps(plan, ((move, step) for move in moves for step in move.path.steps))]
+    of_moves = counted_steps(plan, ((move, step) for move in moves for step in move.path.steps))
+    return [*of_moves, *_to_cross(each for each in relaid(plan) if each.on is on)]
 
 
 def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
@@ -132,7 +133,14 @@ def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
 
 
 def _counted_steps(plan: State) -> Iterator[CountedCollective]:
-    return counted_steps(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
+    yield from counted_steps(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
+    yield from _to_cross(relaid(plan))
+
+
+def _to_cross(those: Iterable[Relaid]) -> Iterator[CountedCollective]:
+    """The collectives of redistributions for what crosses. They are in no loop: a region runs on one set."""
+    steps = (step for each in those for step in each.path.steps)
+    return (CountedCollective(step.kind, step.names, part, 1) for step in steps for part in step.collectives)
 
 
 def counted_steps(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[CountedCollective]:
@@ -152,12 +160,15 @@ def by_cause(plan: State) -> dict[int, Counts]:
     """
     steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
     caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
-    rows = grouped(caused, lambda pair: pair[0])
-    return {number: count_collectives(counted_steps(plan, (each for _, each in found)), ()) for number, found in rows.items()}
+    counted: list[tuple[int, CountedCollective]] = [(at, each) for at, step in caused for each in counted_steps(plan, [step])]
+    counted += [(number, each) for relay in relaid(plan) for each in of_relaid(plan, relay) for number in each.tactics]
+    rows = grouped(counted, lambda pair: pair[0])
+    return {number: count_collectives((each for _, each in found), ()) for number, found in rows.items()}
 
 
 def collectives(plan: State) -> Listing[Collective]:
     found = [each for number in range(len(plan.decisions.moves)) for each in of_move(plan, number)]
+    found += [each for relay in relaid(plan) for each in of_relaid(plan, relay)]
     spare = "for", "when", "times", "at"
     return Listing(found, ListingForm("collectives", _COLUMNS, _row, _tactics, spare=spare, number=by_index(found)))
 
@@ -202,6 +213,26 @@ def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) 
         move=number,
         mesh=plan.coloured,
     )
+
+
+def of_relaid(plan: State, each: Relaid) -> list[Collective]:
+    """The collectives of one redistribution for what crosses between device sets."""
+    own = Collective(
+        "",
+        (),
+        0,
+        1,
+        value=plan.source.addresses.names[each.value],
+        use=each.node.op_name,
+        made=line_of(plan, each.value, None),
+        used=line_of_op(plan, each.node),
+        resolves=False,
+        causes=(cause_at(plan, cause_of_set(plan, each.target, each.node)),),
+        why=f"it crosses from {coordinates(each.source)} to {coordinates(each.target)} in blocks of consecutive elements",
+        mesh=plan.coloured,
+    )
+    steps = ((step, part) for step in each.path.steps for part in step.collectives)
+    return [replace(own, kind=step.kind, axes=step.names, received=part) for step, part in steps]
 
 
 def end_of(move: Move) -> str:

@@ -5,24 +5,28 @@ on("block0", stage=0).on("block1", stage=1)   -->   h of block0: 2,048 bytes fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.ground.amounts import of_bytes
+from ...dialects.ground.dtypes import itemsize
+from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import Decisions, Move
 from ...rewrites.decide.device_sets import DeviceSets, coordinates
-from ...rewrites.lower.constructors import Global, Types, on_device
+from ...rewrites.lower.constructors import Global, Globals, Types, on_device, type_of
 from ...rewrites.lower.materialise import Writer
 from ...rewrites.lower.runs import Change
 from ...rewrites.lower.to_flow import WholeGraph
 from ...rewrites.program.breadth_first import reached
 from ...rewrites.program.program import Node, ValueId
+from ...rewrites.redistribute.search import path
+from ...rewrites.redistribute.steps import Path
 from ..gc_pause import without_collector
 from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.lowering import decided
@@ -65,19 +69,42 @@ class _Crossing(NamedTuple):
     type: ArrayType
 
 
+class Relaid(NamedTuple):
+    """A redistribution on one of two device sets, because what crosses between them has blocks of consecutive elements."""
+
+    value: ValueId
+    node: Node
+    """The op on the other set that reads the value."""
+    source: Mesh
+    target: Mesh
+    on: Mesh
+    """Where it is: on the one, before the value leaves, or on the other, once it is there."""
+    path: Path
+
+
 def transfers(plan: State) -> Listing[Transfer]:
     """The values that cross from one device set to another, in the order in which they are needed."""
     return Listing(plan.once(_transfers), ListingForm("transfers", _COLUMNS, _row, spare=("at",)))
 
 
 def _transfers(plan: State) -> Sequence[Transfer]:
-    """What the plan's graph transfers: read off it while it is written."""
+    """What the plan's graph transfers."""
     if (sets := plan.table.sets) is None:
         return []
+    return [_transfer(plan, sets, each) for each in plan.once(_written).crossings]
+
+
+def relaid(plan: State) -> Sequence[Relaid]:
+    """The redistributions that values need because they cross: those of the graph that are no decisions of the plan."""
+    return [] if plan.table.sets is None else plan.once(_written).relaid
+
+
+def _written(plan: State) -> _Writer:
+    """The plan's graph, written: what crosses, and what is redistributed for that, is read off it."""
     with without_collector():
         writer = _Writer(decided(plan))
         writer.write()
-    return [_transfer(plan, sets, each) for each in writer.crossings]
+    return writer
 
 
 def crossing_bytes(plan: State) -> int:
@@ -106,11 +133,11 @@ def _transfer(plan: State, sets: DeviceSets, each: _Crossing) -> Transfer:
 
 
 class _Writer(Writer):
-    """Writes a graph, and notes what crosses."""
+    """Writes a graph, and notes what crosses, and what is redistributed for that."""
 
     def __init__(self, decisions: Decisions) -> None:
-        super().__init__(decisions, partial(_Graph, self.note))
-        self.crossings = list[_Crossing]()
+        super().__init__(decisions, partial(_Graph, self))
+        self.crossings, self.relaid = list[_Crossing](), list[Relaid]()
         self.numbers = dict[SSAValue, ValueId]()
         """Each device's part of a value -> the value."""
         self.reader: Node | None = None
@@ -128,12 +155,11 @@ class _Writer(Writer):
         self.reader = node
         return super().sliced(node, position)
 
-    def note(self, local: SSAValue, source: Mesh, target: Mesh, type: ArrayType) -> None:
-        """Notes that a value crosses."""
+    def read_by(self, local: SSAValue) -> tuple[ValueId, Node]:
+        """The value that crosses, and the op for which it does."""
         assert self.reader is not None, "values cross for an op"
         known = (self.numbers.get(each) for each in reached([local], _operands))
-        value = next(each for each in known if each is not None)
-        self.crossings.append(_Crossing(value, self.reader, source, target, type))
+        return next(each for each in known if each is not None), self.reader
 
 
 def _operands(value: SSAValue) -> Sequence[SSAValue]:
@@ -141,16 +167,33 @@ def _operands(value: SSAValue) -> Sequence[SSAValue]:
 
 
 class _Graph(WholeGraph):
-    """A graph that calls a function for each value that crosses."""
+    """A graph that notes what crosses."""
 
-    def __init__(self, note: Callable[[SSAValue, Mesh, Mesh, ArrayType], None], types: Types) -> None:
+    def __init__(self, notes: _Writer, types: Types) -> None:
         super().__init__(types)
-        self.note = note
+        self.notes = notes
+        self.between: tuple[Mesh, Mesh] | None = None
+        """The sets between which a value crosses just now."""
+
+    def copied(self, source: Global, sent: Layout, wanted: ArrayType, at: Mesh) -> Global:
+        assert self.devices is not None, "values cross between device sets"
+        self.between = at, self.devices
+        made = super().copied(source, sent, wanted, at)
+        self.between = None
+        return made
 
     def change(self, change: Change, locals: Sequence[SSAValue]) -> list[Global]:
-        if change.is_transfer and self.devices is not None:
-            self.note(locals[0], self.where[locals[0]], self.devices, change.after[0])
+        if change.is_transfer and self.between is not None:
+            self.notes.crossings.append(_Crossing(*self.notes.read_by(locals[0]), *self.between, change.after[0]))
         return super().change(change, locals)
+
+    def changed_here(self, sources: Globals, targets: Types, way: Path | None) -> Globals:
+        if self.between is not None and self.devices is not None:
+            (source,), (target,) = sources, targets
+            before = type_of(source)
+            steps = path(before.layout, target.layout, itemsize(before.dtype))
+            self.notes.relaid.append(Relaid(*self.notes.read_by(on_device(source)), *self.between, self.devices, steps))
+        return super().changed_here(sources, targets, way)
 
 
 def reason(plan: State, sets: DeviceSets, node: Node) -> str:
@@ -161,6 +204,14 @@ def reason(plan: State, sets: DeviceSets, node: Node) -> str:
         return "its operands are there" if node.operands else "it is first read there"
     sizes = ", ".join(f"{of_bytes(size)} on {coordinates(on)}" for on, size in have.items())
     return f"no tactic says where, and of its operands there are {sizes}"
+
+
+def cause_of_set(plan: State, on: Mesh, node: Node) -> int:
+    """The number of the tactic that puts an op on a set: the one that claims the op, or the first that claims the set."""
+    claims = cast(DeviceSets, plan.table.sets).claims
+    if (own := claims.ops.get(node.number)) is not None and own.on is on:
+        return own.tactic
+    return min(each.tactic for each in (*claims.ops.values(), *claims.arguments.values()) if each.on is on)
 
 
 def where_given(plan: State, sets: DeviceSets, value: ValueId) -> str:

@@ -135,6 +135,14 @@ def mesh_at(graph: GraphModule, op: Operation) -> Mesh:
     return mesh_of_types(graph, *array_types((*op.operands, *op.results)))
 
 
+def set_at(graph: GraphModule, op: Operation) -> str:
+    """The name of the set on which a node makes what it makes; empty in a graph on one set without a name."""
+    types = array_types((*op.results, *op.operands))
+    if isinstance(op, KernelOp) and graph.is_joined:
+        return mesh_of(graph.kernels[op.name_of_kernel]).devices
+    return types[0].on if types else ""
+
+
 def mesh_of_types(graph: GraphModule, *types: ArrayType) -> Mesh:
     """The mesh of values on one set, with the sub-axes on which they lie."""
     return with_parts(graph.sets[types[0].on], (axis for type in types for axis in type.layout.named))

@@ -28,6 +28,7 @@ from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ..inputs.names import Patterns, as_patterns
 from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
+from ..run.callbacks import check_outside
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
 from ..run.controller import CONTROLLER, Tokened
@@ -35,7 +36,7 @@ from ..run.device_code import run_local
 from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, on_own_devices, over_devices
 from ..views.progress import progress
-from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key
+from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key, set_at
 from .saved.save import save
 from .travel import Moves, TravelForm
 
@@ -51,6 +52,8 @@ class Launch:
     reads: tuple[int, ...]
     fills: tuple[int, ...]
     frees: tuple[int, ...]
+    on: str
+    """The device set on which it makes what it makes."""
 
 
 class CompiledGraph:
@@ -99,7 +102,8 @@ class CompiledGraph:
         steps: list[Launch] = []
         for op in nodes:
             program = self._moves(op) if isinstance(op, flow.TransferOp) else programs[program_key(op), gives[op]]
-            steps.append(Launch(program, self.numbers(op.operands), self.numbers(op.results), frees[op]))
+            on = set_at(self.graph, op)
+            steps.append(Launch(program, self.numbers(op.operands), self.numbers(op.results), frees[op], on))
         return steps
 
     def _last_reads(
@@ -165,7 +169,8 @@ class CompiledGraph:
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Issues the programs one after another, and returns the results at once."""
+        """Issues the programs one after another, and returns the results at once. Raises Error within a host callback."""
+        check_outside(self.graph.name)
         found, structure = tree.tree_flatten(args)
         with on_own_devices():
             if self.last is not None and not kwargs and structure == self.last:
@@ -251,14 +256,12 @@ class CompiledGraph:
         for step in self.steps:
             for on, size in map(sizes.__getitem__, step.fills):
                 held[on] += size
-            # What a step makes is on the set on which it runs.
-            on, _ = sizes[(*step.fills, *step.reads)[0]]
             temporary, overwritten = 0, 0
             if isinstance(step.program, Tokened):
                 # Any: JAX's programs have no types.
                 taken: Any = cast(Any, step.program.compiled).memory_analysis()
                 temporary, overwritten = taken.temp_size_in_bytes, taken.alias_size_in_bytes
-            most[on] = max(most[on], held[on] + temporary - overwritten)
+            most[step.on] = max(most[step.on], held[step.on] + temporary - overwritten)
             for on, size in map(sizes.__getitem__, step.frees):
                 held[on] -= size
         return most
@@ -306,8 +309,8 @@ def _devices(graph: GraphModule, given: Placed) -> dict[str, list[Device]]:
             names = ", ".join(f'"{name}": [...]' for name in sets)
             raise Error("the graph is on several device sets", helps=[f"say which devices each has: devices={{{names}}}"])
         return bound([*sets.values()], given)
-    ((name, mesh),) = sets.items()
-    return {name: list(device_mesh(mesh, given).devices.flat)}
+    (mesh,) = sets.values()
+    return {mesh.devices: list(device_mesh(mesh, given).devices.flat)}
 
 
 def _placed(leaf: Array | np.ndarray, form: TravelForm) -> Array:

@@ -199,7 +199,7 @@ def _frames(origin: Origin) -> Iterator[Frame]:
             if origin.outer is not None and code.co_name in _TRACERS:
                 break
             name = code.co_filename
-            if source_info_util.is_user_filename(name) and not name.startswith(_OURS):
+            if source_info_util.is_user_filename(name) and not is_own_file(name):
                 yield source_info_util.raw_frame_to_frame(code, position)
         if origin.outer is None:
             return
@@ -215,12 +215,17 @@ def raised_at(error: BaseException) -> list[SourceLine]:
     is_ours = True
     for frame, _ in traceback.walk_tb(error.__traceback__):
         code, name = frame.f_code, frame.f_code.co_filename
-        if name.startswith(_OURS):
+        if is_own_file(name):
             is_ours = True
         elif source_info_util.is_user_filename(name) and not _is_installed(name):
             is_ours = False
             found.append(_source(source_info_util.raw_frame_to_frame(code, frame.f_lasti)))
     return [] if is_ours else found
+
+
+def is_own_file(file: str) -> bool:
+    """Whether a file is one of Partita's."""
+    return file.startswith(_OURS)
 
 
 @lru_cache(maxsize=1 << 10)

@@ -8,7 +8,7 @@ from ...dialects.chips import CHIPS, DEFAULT
 from ...dialects.grammar import SyntaxNode, Word, phrases, phrases_of, words
 from ...dialects.ground.amounts import counted, read_bytes
 from ...dialects.ground.dtypes import long
-from ...dialects.ground.errors import Span
+from ...dialects.ground.errors import Error, Span
 from ...dialects.mesh import Mesh
 from ..ops.monoids import WRITTEN
 from . import scalar_functions
@@ -73,7 +73,19 @@ def read_mesh(text: Text, items: SyntaxNode) -> Mesh | None:
         if sets[-1] != sets[0]:
             text.fail("mesh_devices", axis, axis=name, first=f"`{sets[0]}`" if sets[0] else "none", name=sets[0] or sets[-1])
     chip, memory = read_chip(text, phrases_of(found[0], "chip")), read_memory(text, phrases_of(found[0], "memory"))
-    return Mesh(axes, slow=slow, chip=chip, memory=memory).on("".join(sets[:1]))
+    own = Mesh(axes, slow=slow, chip=chip, memory=memory).on("".join(sets[:1]))
+    return part_of(text, own, phrases_of(found[0], "whole"))
+
+
+def part_of(text: Text, own: Mesh, found: Sequence[SyntaxNode]) -> Mesh:
+    """The mesh itself or, if the text says of which set it is a part, that part."""
+    if not found:
+        return own
+    said = word_of(found[0])
+    try:
+        return Mesh.parse(f"{own} {' '.join(said.text.split())}")
+    except Error as error:
+        text.fail("mesh_part", said, problem=error.title)
 
 
 def read_chip(text: Text, found: Sequence[SyntaxNode]) -> str:

@@ -117,6 +117,7 @@ DIAGNOSTICS: Mapping[str, tuple[str, ...]] = {
         "the axes of a mesh belong to one device set, and the first belongs to {first}",
         "write `@{name}` behind the name of each axis, `{axis}@{name}`, or of none",
     ),
+    "mesh_part": ("{problem}", "write a part of a mesh as `print(mesh)` does: `mesh data@pod1=4 of [pod=2, data=4] at 4:8`"),
     "axis_twice": ("mesh axis `{axis}` is declared twice", "rename the second"),
     "axis_size": ("mesh axis `{axis}` has size {size}, expected 1 or more", "the size is the number of devices along the axis"),
     "chip_twice": (

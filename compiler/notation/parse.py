@@ -35,7 +35,7 @@ PUNCTUATION = {
     "EQUAL": "=", "AT": "@", "PLUS": "+", "MINUS": "-", "STAR": "*", "SLASH": "/", "DOT": ".", "SEMICOLON": ";",
     "ARROW": "->", "JOIN": "++", "_NOTHING": "()", "OPAQUE": "lax.", "LABEL": "name",
 }  # fmt: skip
-SAVED = {"RECORD", "LAYOUTS"}
+SAVED = {"RECORD", "LAYOUTS", "WHOLE"}
 """The terminals that only `plan.save` writes."""
 OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE", "AND", "OR"}
 BEGINNINGS = {"NAME", "NUMBER", "LPAR", "LSQB", "MINUS", "FOLD"}

@@ -21,6 +21,7 @@ from jax.extend.core import Primitive
 from ...dialects.definitions.local_params import restore
 from ...dialects.definitions.registry import definitions
 from ...dialects.definitions.syntax_tree import Definition
+from ...dialects.ground.errors import Error
 from ...dialects.params import Literal, ParamsAttr, Record
 from ..jax_private import GatherScatterMode, jnp
 from .primitives import find_primitive, name_of
@@ -113,13 +114,22 @@ def to_literal(value: object, foreign: Foreign) -> Literal:
             return foreign.record(value)
 
 
+def foreign_at(record: Record, foreign: Sequence[object]) -> object:
+    """The parameter for which a record stands. Raises Error in a program that was read from text, which has none of them."""
+    number = cast(int, record["index"])
+    if number < len(foreign):
+        return foreign[number]
+    title = "the program has a parameter that has no text, such as the function of a callback, so its text cannot be run"
+    raise Error(title, helps=["run the plan, or the graph, that has printed the text"])
+
+
 def from_literal(value: Literal, foreign: Sequence[object] = ()) -> object:
     """Converts one parameter to JAX's form."""
     match value:
         case tuple():
             return tuple(from_literal(each, foreign) for each in value)
         case Record("foreign"):
-            return foreign[cast(int, value["index"])]
+            return foreign_at(value, foreign)
         case Record("primitive"):
             return find_primitive(cast(str, value["name"]))
         case Record("dtype"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from jax import Array
@@ -17,10 +17,11 @@ from jax.sharding import PartitionSpec
 from xdsl.ir import Block, Operation
 
 from ...dialects.lax import params_of
-from ...dialects.params import ParamsAttr
+from ...dialects.params import ParamsAttr, Record
 from ...rewrites.program.run_counts import Marks, executions
 from ..jax_private import jax
 from .mapped_collectives import has_rule, run_under_vmap
+from .params import foreign_at
 
 BodyFunction = Callable[..., Sequence[Array]]
 Spec = tuple[tuple[str, ...], ...]
@@ -82,7 +83,7 @@ def own_collectives(maps: Iterable[tuple[Operation, int, str]], foreign: Sequenc
 
 
 def _body(params: ParamsAttr, foreign: Sequence[object]) -> ShardMapBody:
-    return cast(ShardMapBody, foreign[cast(int, cast(Any, params["body"])["index"])])
+    return cast(ShardMapBody, foreign_at(cast(Record, params["body"]), foreign))
 
 
 def run_mapped(

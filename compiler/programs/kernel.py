@@ -6,12 +6,13 @@ same set. Elsewhere it runs at once, on the devices of its set.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from jax import Array
 from jax.sharding import Mesh as DeviceMesh, NamedSharding, PartitionSpec
@@ -31,6 +32,8 @@ from ..run.partitioned import Partitioned
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Owner = TypeVar("Owner")
+Left = ParamSpec("Left")
 
 _IS_READ = ContextVar("is_read", default=False)
 _WITHIN: ContextVar[str] = ContextVar("within", default="")
@@ -65,12 +68,27 @@ class Kernel(Generic[P, R]):
         self.recorded = dict[int, Partitioned]()
         """The programs of plans, for graphs. A program keeps its plan alive."""
         self.running = dict[tuple[int, ...], Running]()
+        self.bound: tuple[object, ...] = ()
+        """The instance, if it is a method of one."""
         function = self.jitted.function if self.jitted is not None else cast("Plan[R]", fn).source.traced.function
         functools.update_wrapper(self, cast("Callable[P, R]", function.fn), updated=())
         self.__name__ = function.name
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__} on {self.mesh}>"
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Kernel[P, R]: ...
+    @overload
+    def __get__(self: Kernel[Concatenate[Owner, Left], R], instance: Owner, owner: type | None = None) -> Kernel[Left, R]: ...
+    # Any: the parameters of a method are those of the function but one.
+    def __get__(self, instance: object, owner: type | None = None) -> Kernel[Any, R]:
+        """Binds a method: the instance becomes the first argument, as for any function. A plan is no method."""
+        if instance is None or self.fixed is not None:
+            return self
+        method = copy.copy(self)
+        method.bound = (instance,)
+        return method
 
     def plan(self, *args: object, **kwargs: object) -> Plan[R]:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s.
@@ -79,7 +97,7 @@ class Kernel(Generic[P, R]):
         """
         before = _WITHIN.set(self.__name__)
         try:
-            return self._planned(args, kwargs)
+            return self._planned((*self.bound, *args), kwargs)
         finally:
             _WITHIN.reset(before)
 
@@ -98,7 +116,7 @@ class Kernel(Generic[P, R]):
             )
         plan = self.plan(*args, **kwargs)
         traced = plan.source.traced
-        leaves = [*traced.flatten(args, kwargs), *traced.consts]
+        leaves = [*traced.flatten((*self.bound, *args), kwargs), *traced.consts]
         return cast(R, traced.unflatten(self._record(plan, leaves) if is_read() else self._run(plan, leaves)))
 
     def _record(self, plan: State, leaves: Sequence[Array]) -> Sequence[Array]:

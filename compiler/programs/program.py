@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from jax import Array
 
@@ -21,6 +22,8 @@ from .kernel import is_read, reading
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Owner = TypeVar("Owner")
+Left = ParamSpec("Left")
 
 
 class Program(Generic[P, R]):
@@ -36,13 +39,31 @@ class Program(Generic[P, R]):
         self.fn, self.static, self.devices = fn, static, devices
         self.graphs = dict[Hashable, Graph]()
         self.compiled = dict[Hashable, CompiledGraph]()
+        self.bound: tuple[object, ...] = ()
+        """The instance, if it is a method of one."""
         functools.update_wrapper(self, fn, updated=())
 
     def __repr__(self) -> str:
         return f"<program {self.function.name}>"
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Program[P, R]: ...
+    @overload
+    def __get__(self: Program[Concatenate[Owner, Left], R], instance: Owner, owner: type | None = None) -> Program[Left, R]: ...
+    # Any: the parameters of a method are those of the function but one.
+    def __get__(self, instance: object, owner: type | None = None) -> Program[Any, R]:
+        """Binds a method: the instance becomes the first argument, as for any function."""
+        if instance is None:
+            return self
+        method = copy.copy(self)
+        method.bound = (instance,)
+        return method
+
     def graph(self, *args: object, **kwargs: object) -> Graph:
         """The graph for these arguments: arrays, or `jax.ShapeDtypeStruct`s. It needs no devices."""
+        return self._graph((*self.bound, *args), kwargs)
+
+    def _graph(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Graph:
         key, _ = self.function.kind(args, kwargs)
         if key not in self.graphs:
             with reading():
@@ -51,8 +72,13 @@ class Program(Generic[P, R]):
         return self.graphs[key]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._call((*self.bound, *args), kwargs)
+
+    def _call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> R:
+        # Any: with what is bound, the arguments are those of the function.
+        fn: Callable[..., R] = self.fn
         if is_read():
-            return self.fn(*args, **kwargs)
+            return fn(*args, **kwargs)
         leaves, structure = tree.tree_flatten((args, kwargs))
         quick = self._quick_kind(leaves, structure)
         if quick is not None and quick in self.compiled and trace_state_clean():
@@ -66,10 +92,10 @@ class Program(Generic[P, R]):
         if traced:
             # A derivative, or a batch, of each kernel.
             with given(self.devices):
-                return self.fn(*args, **kwargs)
+                return fn(*args, **kwargs)
         key = self.function.kind(args, kwargs)[0] if quick is None else quick
         if key not in self.compiled:
-            self.compiled[key] = self.graph(*args, **kwargs).compile(self.devices)
+            self.compiled[key] = self._graph(args, kwargs).compile(self.devices)
         return cast(R, self.compiled[key](*args, **kwargs))
 
     def _quick_kind(self, leaves: Sequence[object], structure: Hashable) -> Hashable | None:

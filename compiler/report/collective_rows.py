@@ -3,11 +3,14 @@
 all_gather of params/blocks/0/w1, ..., of params/blocks/31/w1   -->   all_gather of params/blocks/*/w1, 32 members
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...rewrites.decide.decide import SELECTED, Move
+from ...rewrites.decide.decide import SELECTED
+from ...rewrites.program.program import NodeId, ValueId
 from ..answers.explain import explain
-from ..cost.collectives import Collective, of_move
+from ..cost.collectives import Collective, of_move, of_relaid
+from ..cost.device_sets import relaid
 from ..inputs.lines import place_of
 from ..plan.state import State
 from ..views.grouping import alike
@@ -17,16 +20,18 @@ from .string_table import Json, Pools
 
 
 class Sent(NamedTuple):
-    """A collective, with the redistribution that it belongs to."""
+    """A collective, with the value that it sends, and the ops that read it, each with the position of the operand."""
 
     collective: Collective
-    move: Move
+    value: ValueId
+    uses: Sequence[tuple[NodeId, int]]
 
 
 def sent_json(plan: State, pools: Pools) -> list[Json]:
     """The rows of the table, in the order in which their first members run."""
     numbers = OpNumbers(plan)
-    sent = (Sent(each, move) for at, move in enumerate(plan.decisions.moves) for each in of_move(plan, at))
+    sent = [Sent(each, move.value, move.uses) for at, move in enumerate(plan.decisions.moves) for each in of_move(plan, at)]
+    sent += [Sent(each, of.value, [(of.node.number, 0)]) for of in relaid(plan) for each in of_relaid(plan, of)]
     return [_row(plan, members, numbers, pools) for members in alike(sent, _common)]
 
 
@@ -51,7 +56,7 @@ def _row(plan: State, members: list[Sent], numbers: OpNumbers, pools: Pools) -> 
         "made": first.is_of_maker,
         "tactics": list(first.tactics),
         "why": pools.text(first.why),
-        "bytes": round(sum(each.times * each.received for each, _ in members)),
+        "bytes": round(sum(each.times * each.received for each, _, _ in members)),
         "reasons": [[pools.text(why.text), why.depth, list(why.tactics)] for why in explain(plan, first).steps[1:]],
         "members": [_member(each, numbers, pools) for each in members],
     }
@@ -59,11 +64,10 @@ def _row(plan: State, members: list[Sent], numbers: OpNumbers, pools: Pools) -> 
 
 def _member(each: Sent, numbers: OpNumbers, pools: Pools) -> list[object]:
     """A member of a row: its name, the op that makes the value, the ops that read the result, and its bytes in a call."""
-    move = each.move
-    ends = [numbers.op(node, 0 if position == SELECTED else position) for node, position in move.uses]
+    ends = [numbers.op(node, 0 if position == SELECTED else position) for node, position in each.uses]
     return [
         pools.text(each.collective.value),
-        numbers.makers[move.value],
+        numbers.makers[each.value],
         list(dict.fromkeys(ends)),
         each.collective.total_bytes,
     ]

@@ -4,6 +4,8 @@ If a callback raises on one device, the others wait for it in the next collectiv
 kept, NaNs or zeros are returned in place of the results, and the call raises once all devices are done. Where JAX issues the
 program, as within an outer `jax.jit` or `jax.grad`, the next call that the controller issues raises, or the end of the process.
 
+A callback cannot call a program over several devices: these wait for the callback. Such a call raises at once.
+
     jax.pure_callback(f, type, x)   -->   f(x), or NaNs if it raises; the call then raises an Error that shows what f raised
 """
 
@@ -16,6 +18,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from traceback import walk_tb
 from typing import cast
 
 import numpy as np
@@ -25,6 +28,7 @@ from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error, Location
 from ...dialects.op_text import array_types
 from ...dialects.params import ParamsAttr
+from ..inputs.lines import is_own_file
 from ..jax_private import jnp, tree
 
 PRIMITIVES = frozenset({"pure_callback", "io_callback", "debug_callback"})
@@ -41,6 +45,8 @@ class Noted:
 
 
 _NOTED: ContextVar[Noted | None] = ContextVar("noted", default=None)
+_OUTER: ContextVar[str] = ContextVar("outer", default="")
+"""The program whose callback runs in this thread; empty if none does."""
 _RAISED: list[tuple[str, BaseException]] = []
 """Program, and what callbacks have raised, and no call has reported yet."""
 
@@ -94,12 +100,15 @@ class _Kept:
     results: tuple[tuple[tuple[int, ...], str], ...]
 
     def __call__(self, *args: object) -> object:
+        before = _OUTER.set(self.name)
         try:
             return self.checked(self.function(*args))
         except BaseException as error:
             _RAISED.append((self.name, error))
             empty = [np.zeros(shape, jnp.dtype(dtype)) for shape, dtype in self.results]
             return [np.full_like(each, np.nan) if jnp.issubdtype(each.dtype, jnp.inexact) else each for each in empty]
+        finally:
+            _OUTER.reset(before)
 
     def checked(self, found: object) -> object:
         """Raises TypeError for results of other shapes, for which JAX would not return to the program."""
@@ -109,6 +118,13 @@ class _Kept:
         return found
 
 
+def check_outside(name: str) -> None:
+    """Raises Error within a host callback: its devices wait for it, and so would what is called on them."""
+    if outer := _OUTER.get():
+        helps = ["call it before, and give its result to the callback", "or compute it with NumPy, or on one device"]
+        raise Error(f"`{name}` is called in a host callback of {outer}, whose devices wait for the callback", helps=helps)
+
+
 def raised() -> Error | None:
     """The error for what callbacks have raised since the last time; None if they have not."""
     if not _RAISED:
@@ -116,19 +132,20 @@ def raised() -> Error | None:
     (name, first), more = _RAISED[0], len(_RAISED) - 1
     _RAISED.clear()
     times = [f"so have {more} more, on other devices or in other calls"] if more else []
-    error = Error(f"a host callback of {name} has raised {type(first).__name__}: {first}", location=_where(first), notes=times)
+    said, helps = (first.title, first.helps) if isinstance(first, Error) else (first, ())
+    title = f"a host callback of {name} has raised {type(first).__name__}: {said}"
+    error = Error(title, location=_where(first), notes=times, helps=helps)
     error.__cause__ = first
     return error
 
 
 def _where(error: BaseException) -> Location | None:
-    """The line that raised."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    if frame is None:
+    """The line that raised, or that called what of Partita has raised."""
+    users = [each for each in walk_tb(error.__traceback__) if not is_own_file(each[0].f_code.co_filename)]
+    if not users:
         return None
-    file, line = frame.tb_frame.f_code.co_filename, frame.tb_lineno
+    frame, line = users[-1]
+    file = frame.f_code.co_filename
     text = linecache.getline(file, line).rstrip("\n")
     start = len(text) - len(text.lstrip()) + 1
     return Location(file, line, start, max(len(text) + 1, start + 1), text)

@@ -27,7 +27,7 @@ from ...dialects.ground.errors import Error, first_line
 from ...dialects.ground.validation import checked, integer, refused
 from ..jax_private import InternalFloatingPointError, PyTreeDef, jax, jnp, signatures, trace_state_clean, tree
 from ..ops.prng_keys import is_key, is_void
-from .callbacks import Noted, noting, raised
+from .callbacks import Noted, check_outside, noting, raised
 from .extended_shard_map import on_own_devices
 
 R = TypeVar("R")
@@ -212,6 +212,8 @@ class Issued(Generic[R]):
         self.tokened.compiled = jax.jit(self.tokened.function, **how)
 
     def __call__(self, *args: object, **kwargs: object) -> R:
+        if self.devices > 1:
+            check_outside(self.name)
         if self.devices == 1 or not trace_state_clean():
             return cast(R, self.jitted(*args, **kwargs))
         return CONTROLLER.run(self.tokened, *args, **kwargs)

@@ -144,7 +144,9 @@ class Decisions:
         for move in self.moves:
             moves.setdefault(part[move.value], []).append(move)
         for node in program.nodes:
-            nodes.setdefault(part[node.main], []).append(node)
+            # An effect that reads and makes nothing is in no part.
+            if node.main != NO_VALUE:
+                nodes.setdefault(part[node.main], []).append(node)
         return moves, nodes
 
 

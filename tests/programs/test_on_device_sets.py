@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 
 import partita as pt
 from partita.compiler.api.plan import Plan
+from partita.compiler.cost.counts import count_collectives
 from partita.compiler.graph.graph import Graph
 from partita.compiler.inputs.lines import at_line
 from partita.compiler.plan import lowering
@@ -189,6 +190,21 @@ def test_regions_run_on_one_set() -> None:
     plan = pt.plan(scanned, MESH, *args).apply(pt.On({"block0": 0, "block1": 1}, "stage"), pt.Tile({"x": 0}, "data"))
     for how in HOW:
         same(plan.lower(how).run(*args), jax.jit(scanned)(*args))
+
+
+@pytest.mark.parametrize("place", [{"block": 1}, {"block": 2}, {"padded": True}], ids=str)
+@pytest.mark.parametrize("value", ["x", "w", "v"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_what_is_redistributed_to_cross_is_counted(value: str, dim: int, place: dict[str, Any]) -> None:
+    w, x = (each[:10, :10] if "padded" in place else each for each in (0.1 * X, Y))
+    plan = pt.plan(mlp, pt.Mesh(stage=2, data=4), w, w, x).tile(value, dim, "data", **place).apply(STAGES)
+    for graph in map(plan.lower, HOW):
+        assert graph.counts() == plan.counts() == count_collectives(plan.collectives(), ())
+        assert graph.bytes_per_device() == plan.bytes_per_device()
+    for each in (to_cross := [each for each in plan.collectives() if each.move < 0]):
+        assert "because of 3: on('block1', stage=1) (it crosses from stage=0 to stage=1" in str(plan.explain(each))
+    assert to_cross or "padded" in place or (value, dim) != ("w", 1)
+    same(plan.lower().run(w, w, x), mlp(w, w, x))
 
 
 def test_the_plan_says_what_each_set_does_and_what_crosses() -> None:
@@ -577,6 +593,8 @@ def test_generated_programs_on_several_sets_mean_what_they_mean() -> None:
         assert differs(jax.tree.leaves(graph.run(*program.arrays())), expected, program) == ""
         assert all(texts(plan, how, graph))
         assert said(plan, graph) == graph.transferred()
+        assert graph.counts() == plan.counts() == count_collectives(plan.collectives(), ())
+        assert graph.bytes_per_device() == plan.bytes_per_device()
 
     run()
     assert 8 * seen["crossing"] >= seen["programs"]

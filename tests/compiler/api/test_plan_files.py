@@ -149,6 +149,37 @@ def test_the_mesh_is_the_one_before_tactics_refined_it(tmp_path: Path) -> None:
     assert pt.replay(chain, tmp_path / "plan.partita", *SHAPES).layout() == refined.layout()
 
 
+PODS = pt.Mesh(pod=2, data=4, slow="pod", memory="12GiB")
+
+
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        PODS.at(pod=1),
+        PODS.on("pods").at(data=2),
+        pt.Mesh(a=2, b=2, c=2).at(a=1).at(b=0),
+        pt.devices(7, "row")[1:][::3],
+        pt.devices(4, "row")[1],
+        pt.Mesh(a=4, b=2, c=4).at(a=1, c=3),
+    ],
+    ids=str,
+)
+def test_a_part_of_a_mesh_is_in_the_file(mesh: pt.Mesh, tmp_path: Path) -> None:
+    file, axis = tmp_path / "plan.partita", next(iter(mesh))
+    for name in (axis, f"{axis}@{mesh.devices}"):
+        plan = pt.plan(chain, mesh, *SHAPES).tile("x", 0, name)
+        plan.save(file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            again = pt.replay(chain, file, *SHAPES)
+        assert again.mesh is mesh and again.layout() == plan.layout() and again.trace == plan.trace
+        assert pt.load(file).mesh is mesh
+    plan.save(file)
+    with pytest.raises(pt.Error, match="the mesh has no axis") as error:
+        pt.replay(chain, pt.Mesh(other=8), file, *SHAPES)
+    assert error.value.location is not None and error.value.location.line == 4
+
+
 def test_a_file_may_hold_plans_of_several_functions(tmp_path: Path) -> None:
     file = tmp_path / "plans.partita"
     file.write_text("mesh data=4\nplan rows of chain { tile x.0 @data }\nplan other { tile y.0 @data }\n")

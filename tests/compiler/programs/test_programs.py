@@ -6,11 +6,14 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 import pytest
+from flax import nnx
 
 import partita as pt
 from partita.compiler.graph.graph import Graph
@@ -20,6 +23,8 @@ from partita.compiler.programs.program import Program
 X = np.random.default_rng(0).standard_normal((8, 16), np.float32)
 W = np.random.default_rng(1).standard_normal((16, 16), np.float32) / 4
 V = np.array([1.0, 2.0], np.float32)
+CALLED: list[Any] = []
+"""What callbacks have been called with."""
 
 
 def pathways(**how: Any) -> Program[..., Any]:
@@ -447,3 +452,142 @@ def test_a_scan_of_no_trips_calls_no_kernels() -> None:
     last, sums = pt.program(program)(x, np.zeros((0, 8, 8), np.float32))
     np.testing.assert_allclose(last, layer(x, x))
     assert sums.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [
+        (lambda: jnp.ones(8), ()),
+        (lambda: 3, ()),
+        (lambda: np.ones(8, np.float32), ()),
+        (lambda: None, ()),
+        (lambda x: None, (V,)),
+        (lambda tree: jnp.ones(3), ({},)),
+        (lambda: jax.random.key(0), ()),
+        (lambda key: jax.random.split(key)[0], (jax.random.key(0),)),
+        (lambda x: x, (np.ones((0, 8), np.float32),)),
+        (lambda: jax.debug.callback(CALLED.append, 1), ()),
+        (lambda: jax.debug.callback(lambda: CALLED.append(1)), ()),
+        (lambda x: jax.debug.callback(CALLED.append, 1), (V,)),
+    ],
+)
+def test_kernels_without_arguments_or_results(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    left, right = pt.devices(2, "left"), pt.devices(4, "right")
+    CALLED.clear()
+    k, expected = pt.kernel(fn, devices=left), fn(*args)
+    jax.effects_barrier()
+    called = len(CALLED)
+    double_too = pt.program(lambda x, *args: (pt.kernel(double, devices=right)(x), k(*args)))
+    found = [k(*args), pt.program(lambda *args: k(*args))(*args), double_too(V, *args)[1], k.plan(*args).lower().run(*args)]
+    found.append(k.plan(*args).compile()(*args))
+    jax.effects_barrier()
+    assert len(CALLED) == 6 * called
+    for each in found:
+        assert jax.tree.structure(each) == jax.tree.structure(expected)
+        close(jax.tree.map(numbers, each), jax.tree.map(numbers, expected))
+    graph = double_too.graph(V, *args)
+    assert set(graph.compile().memory()) == {"left", "right"}
+    assert Graph.parse(graph.text()).text() == graph.text()
+    assert str(k.plan(*args)).startswith("Plan of")
+
+
+def numbers(leaf: Any) -> Any:
+    """An array, or the numbers of random keys."""
+    return jax.random.key_data(leaf) if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+
+def test_the_text_of_a_graph_with_a_callback_cannot_be_run() -> None:
+    k = pt.kernel(lambda x: jax.pure_callback(np.sin, x, x), devices=pt.devices(2))
+    with pytest.raises(pt.Error, match="a parameter that has no text, such as the function of a callback"):
+        Graph.parse(pt.program(lambda x: k(x)).graph(V).text()).run(V)
+
+
+LEFT, RIGHT = pt.devices(2, "left"), pt.devices(2, "right")
+
+
+class Layers:
+    """A mixin: two kernels on two sets, and a program of both, as methods."""
+
+    w: Any
+
+    @pt.kernel(devices=LEFT)
+    def first(self, x: Any) -> Any:
+        return jnp.tanh(x @ self.w[...])
+
+    @pt.kernel(devices=RIGHT)
+    def second(self, x: Any) -> Any:
+        return x @ self.w[...].T
+
+    @pt.program
+    def both(self, x: Any) -> Any:
+        return self.second(self.first(x))
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Tree(Layers):
+    w: Any
+
+
+class Equinox(eqx.Module, Layers):
+    w: Any
+
+
+class Flax(nnx.Module, Layers):
+    def __init__(self, w: Any) -> None:
+        self.w = nnx.Param(w)
+
+
+@pytest.mark.parametrize("kind", [Tree, Equinox, Flax])
+def test_methods_of_modules(kind: Callable[[Any], Any]) -> None:
+    module, other, expected = kind(jnp.asarray(W)), kind(2 * jnp.asarray(W)), jnp.tanh(X @ W) @ W.T
+    close(module.first(X), jnp.tanh(X @ W))
+    close(module.both(X), expected)
+    made = len(module.both.compiled)
+    close(other.both(X), jnp.tanh(X @ (2 * W)) @ (2 * W).T)
+    close(vars(Layers)["both"](module, X), expected)
+    assert len(module.both.compiled) == made
+    assert list(module.both.graph(X).sets) == ["left", "right"]
+    assert module.first.plan(X).layout("x") == {"x": "f32[8, 16]"}
+    step: Any = pt.program(jax.value_and_grad(lambda module, x: module.both(x).sum()))
+    value, grads = step(module, X)
+    found = jax.value_and_grad(lambda w: (jnp.tanh(X @ w) @ w.T).sum())(jnp.asarray(W))
+    close((value, *jax.tree.leaves(grads)), found)
+
+
+class Scaled:
+    """An instance is a constant to its methods, as in `jax.jit`."""
+
+    by = 3.0
+
+    @pt.kernel(devices=LEFT, static_argnames="self")
+    def first(self, x: Any) -> Any:
+        return x * self.by
+
+    @partial(pt.program, static_argnames="self")
+    def both(self, x: Any) -> Any:
+        return self.first(x) + 1.0
+
+    @pt.kernel(devices=LEFT)
+    def wrong(self, x: Any) -> Any:
+        return x * self.by
+
+    @staticmethod
+    @pt.kernel(devices=LEFT)
+    def alone(x: Any) -> Any:
+        return x + 1.0
+
+    planned = pt.kernel(pt.plan(double, LEFT, X))
+
+
+def test_methods_of_an_instance_that_is_a_constant() -> None:
+    scaled, other = Scaled(), Scaled()
+    other.by = 5.0
+    for each in (scaled, other):
+        close(each.first(X), X * each.by)
+        close(each.both(X), X * each.by + 1)
+    close(Scaled.alone(X), X + 1)
+    close(scaled.planned(X), X * 2)
+    with pytest.raises(pt.Error, match="argument `self` of `wrong` must be an array") as error:
+        scaled.wrong(X)
+    assert error.value.helps == ("if it is meant to be a constant: static_argnames='self'",)

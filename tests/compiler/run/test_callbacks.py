@@ -1,9 +1,13 @@
 """A host callback that raises is an error of the call, and the next call works. XLA would wait, and then end the process."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from documents import users_environment
 from jax.experimental import io_callback
 
 import partita as pt
@@ -102,3 +106,86 @@ def test_a_callback_in_a_kernel_on_a_set_of_its_own() -> None:
             run(X)
         host.raises = False
         np.testing.assert_array_equal(run(X), np.full(16, 2.0))
+
+
+CALLS_WITHIN = """
+import jax, jax.numpy as jnp, numpy as np, partita as pt
+from jax.experimental import io_callback
+
+jax.config.update("jax_num_cpu_devices", 8)
+MESH, X, ROWS = pt.Mesh(data=8), np.ones((8, 16), np.float32), [pt.Tile({"x": 0}, "data")]
+TYPE = jax.ShapeDtypeStruct(X.shape, X.dtype)
+
+def inner(x):
+    return x / x.sum()
+
+def plan(fn, mesh=MESH):
+    return pt.plan(fn, mesh, X).apply(*ROWS)
+
+def both(fn, devices):
+    made = pt.kernel(fn, devices=devices)
+    return made, pt.program(lambda x: made(x))
+
+WITHIN = {
+    "compile": plan(inner).compile(),
+    "jit": pt.jit(inner, mesh=MESH, tactics=ROWS),
+    "graph": plan(inner).lower("collective").run,
+    "in jax.jit": jax.jit(plan(inner).compile()),
+    "gradient": jax.grad(lambda x: plan(inner).compile()(x)[0, 0]),
+    **dict(zip(("kernel", "program"), both(inner, pt.devices(2)))),
+    "program on one device": both(inner, pt.devices(1))[1],
+}
+ON_ONE = {"compile": plan(inner, pt.Mesh(data=1)).compile(), "jax.jit": jax.jit(inner)}
+CALLED = []
+
+def host(x):
+    return np.asarray(CALLED[0](np.asarray(x)))
+
+def pure(x):
+    return jax.pure_callback(host, TYPE, x) + 1
+
+def io(x):
+    return io_callback(host, TYPE, x) + 1
+
+def debug(x):
+    jax.debug.callback(lambda x: host(x) is None, x)
+    return x + 1
+
+OUTER = {
+    **{f"{fn.__name__} in compile": plan(fn).compile() for fn in (pure, io, debug)},
+    "jit": pt.jit(pure, mesh=MESH, tactics=ROWS),
+    "graph": plan(pure).lower("collective").run,
+    **dict(zip(("kernel", "program"), both(pure, pt.devices(4)))),
+}
+
+def call(outer, within):
+    CALLED[:] = [within]
+    result = np.asarray(OUTER[outer](X))
+    jax.effects_barrier()
+    pt.compiler.run.controller.CONTROLLER.wait()
+    return result
+
+for outer in OUTER:
+    for name, within in WITHIN.items() if outer == "pure in compile" else [*WITHIN.items()][:1]:
+        try:
+            call(outer, within)
+        except pt.Error as error:
+            assert "is called in a host callback of" in error.title and "whose devices wait" in error.title, error
+            assert error.location.file.endswith("within.py"), error
+            assert any("compute it with NumPy" in each for each in error.helps)
+        else:
+            raise AssertionError(f"{name} ran in {outer}")
+        again = call(outer, np.sqrt)
+        assert (again == 2).all(), again
+for within in ON_ONE.values():
+    call("pure in compile", within)
+print("done")
+"""
+
+
+def test_a_program_called_in_a_callback_is_an_error_and_no_deadlock(tmp_path: Path) -> None:
+    (tmp_path / "within.py").write_text(CALLS_WITHIN)
+    done = subprocess.run(
+        [sys.executable, "within.py"], cwd=tmp_path, env=users_environment(), capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
