@@ -99,6 +99,13 @@ def _named(plan: State, values: Patterns) -> tuple[Sequence[NodeId], Sequence[Va
     return [*ops], [*arguments]
 
 
+def name_of_op(plan: State, number: NodeId) -> str:
+    """A name by which `on` claims an op alone: `block1/add#0`. (`block1` is all of a scope.) A loop goes by what leaves it."""
+    units = plan.source.units
+    last = [node for node in plan.source.program.nodes if units[node.number] == units[number] and node.results][-1]
+    return next(name for name, value in plan.source.addresses.by_op.items() if value == last.results[0])
+
+
 def _elsewhere(plan: State, call: Call, claim: ClaimOfSet) -> Error:
     title = f"what {call.args[0]!r} names is on {coordinates(claim.on)} by {plan.cited(claim.tactic)}"
     return Error(title, helps=["claim it first: of two claims the earlier one holds", "or leave it out of the earlier one"])

@@ -45,17 +45,14 @@ def _conflicts(plan: State, pools: Pools) -> list[Json]:
     found: list[Json] = []
     tried = MOST_TRIED if len(plan.source.program.nodes) <= TRIED else 0
     for number, key in enumerate(open_keys(plan)):
-        each, node = conflict(plan, key), plan.table.conflicts[key].node
+        each, node = conflict(plan, key), key[0]
         found.append(
             {
                 "op": pools.text(each.op),
                 "axis": each.axis,
                 "line": pools.line(each.source),
                 "at": OpNumbers(plan).op(node) if node >= 0 else -1,
-                "claims": [
-                    [pools.text(text), claim.tactic + 1]
-                    for text, (claim, _) in zip(each.claims, plan.table.conflicts[key].claims, strict=True)
-                ],
+                "claims": [[pools.text(text), tactic] for text, tactic in zip(each.claims, each.tactics, strict=True)],
                 "ways": [
                     {
                         "tactic": pools.text(way.tactic),
