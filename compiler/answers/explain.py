@@ -304,9 +304,8 @@ def _device_sets(plan: State, value: ValueId) -> Iterator[Reason]:
     node = plan.source.program.maker(value)
     why = reason(plan, sets, node) if node is not None else where_given(plan, sets, value)
     yield Reason(f"on {coordinates(sets.of(value))}: {why}", 1, line_of(plan, value, None))
-    if node is not None and (
-        said := met_at(plan, plan.source.units[node.number], NO_VALUE, plan.mesh.place(plan.mesh.apart[0]))
-    ):
+    first = NO_NODE if node is None else NodeId(plan.source.units[node.number])
+    if said := met_at(plan, first, NO_VALUE, plan.mesh.place(plan.mesh.apart[0])):
         yield Reason(said, 2, line_of(plan, value, None))
     for each in transfers(plan):
         if each.number == value:
