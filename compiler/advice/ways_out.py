@@ -163,7 +163,7 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
         start = left.index(key)
         keys = left[start : start + known.count]
         known.ways |= (found := tried_ways_out(plan, keys))
-        known.count = next_count(known.count, found)
+        known.count = next_count(plan, known.count, found)
     return known.ways[key].found
 
 
@@ -187,8 +187,13 @@ def apart(ways: Mapping[Key, Ways]) -> list[Key]:
     return found
 
 
-def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
-    """The number of conflicts to try together next: twice as many, unless most of these conflicts touched others."""
+def next_count(plan: State, count: int, ways: Mapping[Key, Ways]) -> int:
+    """The number of conflicts to try together next: twice as many, unless most of these conflicts touched others.
+
+    Those of a plan on several device sets are tried one by one in any case.
+    """
+    if plan.table.sets is not None:
+        return 1
     return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
 
 
