@@ -60,15 +60,6 @@ def grams(layers: list[dict[str, jax.Array]]) -> list[jax.Array]:
     return [gram(layer["x"]) for layer in layers]
 
 
-def branches(x: jax.Array) -> jax.Array:
-    """Two scopes, and a join that is in neither."""
-    with jax.named_scope("left"):
-        left = x * 2
-    with jax.named_scope("right"):
-        right = jnp.tanh(x)
-    return left + right
-
-
 def doubled(xs: list[jax.Array]) -> list[jax.Array]:
     return [x * 2 for x in xs]
 
@@ -105,9 +96,6 @@ PLANS: Mapping[str, Callable[[], Plan]] = {
     "no mesh": lambda: chained(pt.Mesh()),
     "a conflict": lambda: pt.plan(gram, pt.Mesh(data=8), array(64, 16)).tile("x", 0, "data"),
     "equal conflicts": lambda: pt.plan(grams, pt.Mesh(data=8), [{"x": array(64, 16)}] * 3).tile("layers/*/x", 0, "data"),
-    "a conflict of device sets": lambda: pt.plan(branches, pt.Mesh(stage=2, data=4), array(64, 16)).apply(
-        pt.On({"left": 0, "right": 1}, "stage")
-    ),
     "loops": lambda: pt.plan(loops, MESH, array(8, 64, 64), array(128, 64), array()).apply(*LOOPED),
     "a rewriting": lambda: chained(MESH).tile("x", 0, "data").rewrite("reassociate").tile("w1", 1, "model"),
     "named layers": lambda: pt.plan(stacked, MESH, array(32, 8), array(8, 8)).tile("x", 0, "data").tile("w", 0, "model"),

@@ -2,6 +2,7 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
 
 import re
 import warnings
@@ -166,12 +167,11 @@ def test_a_plan_explains_a_conflict_and_the_op_that_has_it() -> None:
 def test_a_page_has_the_conflict_with_its_tactics_and_ways_out() -> None:
     plan = planned()
     (conflict,) = plan.conflicts
-    page = data(plan)
+    page: Any = data(plan)
     texts, *_, last = page["texts"], *page["steps"]
     (found,) = last["open"]["conflicts"]
-    assert [(texts[claim], tactic) for claim, tactic in found["claims"]] == [
-        *zip(conflict.claims, conflict.tactics, strict=True)
-    ]
+    claims = [*zip(conflict.claims, conflict.tactics, strict=True)]
+    assert [(texts[claim], tactic) for claim, tactic in found["claims"]] == claims
     ways = [(way.tactic, way.bytes, way.memory) for way in conflict.resolutions]
     assert [(texts[way["tactic"]], way["bytes"], way["memory"]) for way in found["ways"]] == ways
 
