@@ -15,8 +15,8 @@ from .string_table import Json, Pools
 
 MOST_TRIED = 8
 """Per step, the most conflicts, and the most rows of stops, whose ways out are tried."""
-MOST_OPS = 1_000
-"""About how many ops all plans have together that are made per step to try conflicts of device sets."""
+MOST_OPS = 500
+"""Per step, the most ops times conflicts of device sets whose ways out are tried: each takes plans of its own."""
 MOST_ROWS = 200
 """The most rows of one kind, counted after merging those that are alike."""
 
@@ -48,7 +48,7 @@ def _conflicts(plan: State, pools: Pools) -> list[Json]:
     count = len(plan.source.program.nodes)
     tried = MOST_TRIED if count <= TRIED else 0
     if plan.table.sets is not None:
-        tried = min(tried, 1 + MOST_OPS // (count + 1))
+        tried = min(tried, MOST_OPS // max(count, 1))
     for number, key in enumerate(open_keys(plan)):
         each, node = conflict(plan, key), key[0]
         found.append(
