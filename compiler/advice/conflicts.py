@@ -1,39 +1,49 @@
 """Conflicts: claims that cannot all hold at one op. The ways out of a conflict are tried, and shown with their costs.
 
-a + a.T, `a` tiled on 0   -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('transpose#0', 'data')
+a + a.T, `a` tiled on 0                     -->   tile('add#0', 0, 'data'), tile('add#0', 1, 'data'), replicate('a', 'data')
+a + b, `a` on stage=0 and `b` on stage=1    -->   on('add#0', stage=0), on('add#0', stage=1)
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...dialects.ground.amounts import of_bytes, of_flops
+from ...dialects.ground.amounts import counted, of_bytes, of_flops
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide import table as placement
+from ...rewrites.decide.device_sets import coordinates
 from ...rewrites.decide.table import Key
 from ...rewrites.program.program import NodeId, ValueId
 from ..cost.costs import cost
+from ..cost.device_sets import crossing_bytes
+from ..cost.flops import shown_op_name
 from ..inputs.checks import refused, shown
 from ..inputs.lines import SourceLine, at_line
 from ..inputs.message_language import Question, explained, question, step
 from ..plan.claims import Some
-from ..plan.source_lines import line_of
+from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.listing import Listing, ListingForm
-from .open_conflicts import is_open, open_keys
+from .open_conflicts import between_sets, is_of_sets, is_open, open_keys
 from .ways_out import Resolution, node_of, ways_out
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """Claims that contradict each other at one op. Without a resolution, each device runs the op in full."""
+    """Claims that contradict each other at one op, about an axis or about the device set on which it runs.
+
+    Without a resolution, each device of the axis runs the op in full; of several sets, the one to which the fewest bytes cross
+    runs it.
+    """
 
     plan: State
     op: str
     axis: str
     source: SourceLine | None
     claims: tuple[str, ...]
+    tactics: tuple[int, ...]
+    """The tactic of each claim, counted from 1 as in `plan.trace`."""
     key: Key
 
     @property
@@ -46,7 +56,12 @@ class Conflict:
 
     @property
     def left_open(self) -> str:
-        """What a device receives and computes if the conflict stays open, and how the op runs then."""
+        """What a device receives and computes if the conflict stays open, or what crosses; and how the op runs then."""
+        if is_of_sets(self.plan, self.key):
+            sets, crossing = self.plan.table.sets, of_bytes(crossing_bytes(self.plan))
+            assert sets is not None, "the plan has device sets"
+            where = coordinates(sets.ops[self.key[0]])
+            return f"left open: {crossing} cross between device sets. It runs on {where}, where the fewest bytes cross"
         now, each = cost(self.plan), self.plan.table.conflicts[self.key]
         costs = f"a device receives {of_bytes(now.bytes)} and computes {of_flops(now.flops)}"
         return f"left open: {costs}. {_while_open(self.plan, each)}"
@@ -99,13 +114,13 @@ def met_at(plan: State, node: NodeId, value: ValueId, axis: Place) -> str:
     number = open_keys(plan).get(key)
     if number is None:
         return ""
-    claims = "; ".join(claims_text(plan, plan.table.conflicts[key]))
+    claims = "; ".join(conflict(plan, key).claims)
     return f"a conflict on `{axis}`: {claims}; {explained(number)} shows the ways out"
 
 
 def warning(plan: State) -> str | None:
-    """The warning before a plan with open conflicts runs; None if none is open."""
-    found = [*open_keys(plan)]
+    """The warning before a plan runs of which open conflicts make devices compute too much; None if there are none."""
+    found = [key for key in plan.table.conflicts if is_open(plan, key)]
     if not found:
         return None
     first = plan.table.conflicts[found[0]]
@@ -133,9 +148,22 @@ def _while_open(plan: State, each: placement.Clash) -> str:
 
 def conflict(plan: State, key: Key) -> Conflict:
     """Describes a conflict of the plan's table in the user's terms."""
+    if is_of_sets(plan, key):
+        return _of_sets(plan, key)
     each = plan.table.conflicts[key]
     op, source = _where(plan, each)
-    return Conflict(plan, op, str(each.axis), source, claims_text(plan, each), key)
+    tactics = tuple(claim.tactic + 1 for claim, _ in each.claims)
+    return Conflict(plan, op, str(each.axis), source, claims_text(plan, each), tactics, key)
+
+
+def _of_sets(plan: State, key: Key) -> Conflict:
+    """Describes a conflict about the device set of an op: where its operands are, and how large they are."""
+    program, names, read = plan.source.program, plan.source.addresses.names, between_sets(plan)[key[0]]
+    sizes = {value: counted(program.types[value].nbytes, "byte") for value in read}
+    claims = tuple(f"operand `{names[value]}` is on {coordinates(each.on)} ({sizes[value]})" for value, each in read.items())
+    node, tactics = program.nodes[key[0]], tuple(each.tactic + 1 for each in read.values())
+    op = node.op.name.removeprefix("lax.") if node.is_border else shown_op_name(node)
+    return Conflict(plan, f"`{op}`", ", ".join(plan.mesh.apart), line_of_op(plan, node), claims, tactics, key)
 
 
 def claims_text(plan: State, each: placement.Clash) -> tuple[str, ...]:
@@ -163,8 +191,7 @@ def out_of_order(plan: State) -> str | None:
     FSDP("data"), then Megatron("model"): rows of `w2` are `data*model*64`, and those of `x @ w1` are `model*256`
     """
     table, program = plan.table, plan.source.program
-    for key in open_keys(plan):
-        each = table.conflicts[key]
+    for each in (table.conflicts[key] for key in open_keys(plan) if key in table.conflicts):
         for claim, position in each.claims if each.node >= 0 else ():
             value = program.source(program.nodes[each.node].end(position))
             if program.producer[value] >= 0 or (own := table.claim(value, each.axis)) is None:

@@ -2,7 +2,8 @@
 
 A trial makes a whole plan, which takes time that grows with the program. So one plan has a way out of each of many conflicts,
 in parts of the program that share no values: there each costs what it would cost alone. Those of one part are tried one by one,
-and so are all where ops may run elsewhere than claims say, because that is decided for the program as a whole.
+and so are all where ops may run elsewhere than claims say, because that is decided for the program as a whole, and all of a
+plan on several device sets.
 
     a + a.T, b + b.T, ...   -->   one plan with the first way out of each, one with the second way out of each
 """
@@ -19,6 +20,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide import table as placement
 from ...rewrites.decide.decide import first_use
+from ...rewrites.decide.device_sets import along
 from ...rewrites.decide.price import Price
 from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.breadth_first import reached
@@ -28,12 +30,14 @@ from ...rewrites.redistribute.kinds.halo import sharing
 from ..cost.costs import Cost, cost, cost_of, price
 from ..cost.memory import peak_bytes
 from ..inputs.message_language import cited
+from ..inputs.tactic_calls import Call
 from ..plan.claims import Some, replicate, tile
 from ..plan.history import redone
+from ..plan.on_parts import name_of_op, on
 from ..plan.refusals import Refused
 from ..plan.state import State
 from ..views.grouping import alike
-from .open_conflicts import is_open, open_keys
+from .open_conflicts import between_sets, is_of_sets, is_open, open_keys
 from .tactic_edits import Change, PlanStep, attempted
 
 FARTHEST = 16
@@ -54,14 +58,19 @@ class Resolution:
     """
 
     value: str | tuple[str, ...]
-    """The value that is tiled or replicated, or the two values that are replicated."""
+    """The value that is tiled or replicated, or the two values that are replicated; or the op that runs on a device set."""
     axis: str
     dim: int | None
     """The dim that is tiled; None if values are replicated."""
+    where: tuple[tuple[str, int], ...]
+    """The coordinates of the device set on which the op runs; empty of a conflict of an axis."""
     first: bool
     """Whether the values are replicated before all other tactics, so that these find them whole."""
     bytes: int
+    """What a device receives in a call. In a plan on several device sets, one device of each, with what crosses."""
     flops: int
+    crossing: int
+    """The bytes of `bytes` that cross from one device set to another."""
     price: Price = field(repr=False)
     """What the plan then costs in a call. Ways out are compared by it, with each other and with the plan as it is."""
     stored: Callable[[], int] = field(repr=False, compare=False)
@@ -81,6 +90,8 @@ class Resolution:
     @property
     def tactic(self) -> str:
         """The way out as a line of a trace."""
+        if self.where:
+            return str(Call("on", (self.value,), dict(self.where)))
         if self.dim is None:
             return f"replicate({self.value if isinstance(self.value, str) else [*self.value]!r}, {self.axis!r})"
         return f"tile({self.value!r}, {self.dim}, {self.axis!r})"
@@ -90,6 +101,10 @@ class Resolution:
 
     def __repr__(self) -> str:
         when = ", as the first tactic" if self.first else ""
+        if self.where:
+            crosses = f"{of_bytes(self.crossing)} then cross between device sets"
+            takes = f"a call takes {1e6 * self.seconds:.3g} microseconds"
+            return f"{cited(self.tactic)}: {crosses}, {takes}, and a device stores {of_bytes(self.memory)}"
         cost = (
             f"a device then receives {of_bytes(self.bytes)}, computes {of_flops(self.flops)} and stores {of_bytes(self.memory)}"
         )
@@ -113,6 +128,7 @@ class _Way(NamedTuple):
     first: bool
     part: ValueId
     """The part of the program that it is about."""
+    where: tuple[tuple[str, int], ...] = ()
 
 
 class _Tried(NamedTuple):
@@ -147,7 +163,7 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
         start = left.index(key)
         keys = left[start : start + known.count]
         known.ways |= (found := tried_ways_out(plan, keys))
-        known.count = next_count(known.count, found)
+        known.count = next_count(plan, known.count, found)
     return known.ways[key].found
 
 
@@ -171,8 +187,13 @@ def apart(ways: Mapping[Key, Ways]) -> list[Key]:
     return found
 
 
-def next_count(count: int, ways: Mapping[Key, Ways]) -> int:
-    """The number of conflicts to try together next: twice as many, unless most of these conflicts touched others."""
+def next_count(plan: State, count: int, ways: Mapping[Key, Ways]) -> int:
+    """The number of conflicts to try together next: twice as many, unless most of these conflicts touched others.
+
+    Those of a plan on several device sets are tried one by one in any case.
+    """
+    if plan.table.sets is not None:
+        return 1
     return 2 * count if 2 * len(apart(ways)) >= len(ways) else 1
 
 
@@ -194,11 +215,23 @@ def tried_ways_out(plan: State, keys: Sequence[Key]) -> dict[Key, Ways]:
 
 def _best(plan: State, found: Sequence[_Tried]) -> Ways:
     made = [
-        Resolution(way.value, str(way.key[2]), way.dim, way.first, cost.bytes, cost.flops, price(plan, cost), stored, way.step)
+        Resolution(
+            way.value,
+            str(way.key[2]),
+            way.dim,
+            way.where,
+            way.first,
+            cost.bytes,
+            cost.flops,
+            cost.over(plan.mesh.apart),
+            price(plan, cost),
+            stored,
+            way.step,
+        )
         for way, cost, _, stored in found
     ]
     made.sort(key=lambda each: (each.price, each.first))
-    shown = tuple({(each.bytes, each.flops): each for each in reversed(made)}.values())[::-1][:MOST_WAYS]
+    shown = tuple({(each.bytes, each.flops, each.where): each for each in reversed(made)}.values())[::-1][:MOST_WAYS]
     return Ways(shown, frozenset[ValueId]().union(*(each.touched for each in found)))
 
 
@@ -281,7 +314,7 @@ class _ByPart(NamedTuple):
 def _by_part(plan: State) -> _ByPart:
     program = plan.source.program
     part, end = parts(program), program.end
-    if plan.decisions.weighed:
+    if plan.table.sets is not None or plan.decisions.weighed:
         # Then all is one part, and no cost of a part is asked for.
         return _ByPart({}, frozenset(part))
     moves, nodes = plan.decisions.by_part()
@@ -303,6 +336,9 @@ def _stored(plan: State, way: _Way) -> int:
 
 def _ways(plan: State, key: Key) -> Iterator[_Way]:
     """Yields the ways out to try for a conflict. Those that are refused at once, or leave it open, are left out."""
+    if is_of_sets(plan, key):
+        yield from (way for way in _on_sets(plan, key) if _helps(plan, way))
+        return
     each = plan.table.conflicts[key]
     alone = _replicable(plan, each)
     several = [*((value,) for value in alone), *combinations(alone, 2)]
@@ -311,8 +347,18 @@ def _ways(plan: State, key: Key) -> Iterator[_Way]:
     yield from (way for some in tried if _helps(plan, way := _way(plan, each, *some)))
 
 
+def _on_sets(plan: State, key: Key) -> Iterator[_Way]:
+    """Yields the ways out by which an op runs on one of the device sets that hold operands of it."""
+    name, part = name_of_op(plan, key[0]), parts(plan.source.program)[plan.source.program.nodes[key[0]].main]
+    for devices in dict.fromkeys(each.on for each in between_sets(plan)[key[0]].values()):
+        where = along(devices)
+        yield _Way(key, name, None, partial(on, values=name, where=where), False, part, tuple(where.items()))
+
+
 def _in_full(plan: State, key: Key) -> Iterator[_Way]:
     """Yields the way out by which each device runs the op in full."""
+    if is_of_sets(plan, key):
+        return
     each = plan.table.conflicts[key]
     node = node_of(plan, each)
     if node is not None and _helps(plan, way := _way(plan, each, node.results, None, False)):

@@ -252,8 +252,8 @@ def _conflict(plan: State, each: Conflict) -> Iterator[Reason]:
     """Explains a conflict: the claims that contradict each other, what it costs to leave it open, and the ways out."""
     its_own(plan, each)
     yield Reason(f"conflict on `{each.axis}` in {each.op}{at_line(each.source)}", 0, each.source)
-    for text, (claim, _) in zip(each.claims, plan.table.conflicts[each.key].claims, strict=True):
-        yield Reason(text, 1, each.source, (claim.tactic + 1,))
+    for text, tactic in zip(each.claims, each.tactics, strict=True):
+        yield Reason(text, 1, each.source, (tactic,))
     yield Reason(each.left_open, 1)
     yield from (Reason(f"way out: {way!r}", 1) for way in each.resolutions)
 
@@ -307,6 +307,9 @@ def _device_sets(plan: State, value: ValueId) -> Iterator[Reason]:
     node = plan.source.program.maker(value)
     why = reason(plan, sets, node) if node is not None else where_given(plan, sets, value)
     yield Reason(f"on {coordinates(sets.of(value))}: {why}", 1, line_of(plan, value, None))
+    first = NO_NODE if node is None else NodeId(plan.source.units[node.number])
+    if said := met_at(plan, first, NO_VALUE, plan.mesh.place(plan.mesh.apart[0])):
+        yield Reason(said, 2, line_of(plan, value, None))
     for each in transfers(plan):
         if each.number == value:
             text = f"crosses to {each.target} for `{each.use}`{at_line(each.line)}, which runs there: {each.why}"

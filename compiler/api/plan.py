@@ -148,9 +148,10 @@ class Plan(State, Generic[R]):
     def on(self, values: Patterns, /, **coordinates: int) -> Self:
         """Run these values, and what is in these scopes, on the devices at coordinates of an axis: a device set of its own.
 
-        Other ops run where their operands are; if these are on several sets, where the fewest bytes have to cross. An argument
-        lies where it is read. `plan.transfers()` lists what crosses. Such a plan is lowered to a graph of kernels on the sets,
-        `plan.lower()`; SPMD text, and `compile`, are of one set.
+        Other ops run where their operands are; if these are on several sets, where the fewest bytes have to cross. If claims
+        put them there, `plan.conflicts` has the op, with the other ways. An argument lies where it is read. `plan.transfers()`
+        lists what crosses. Such a plan is lowered to a graph of kernels on the sets, `plan.lower()`; SPMD text, and `compile`,
+        are of one set.
 
         Raises Error for values that are on another set by an earlier tactic, for an axis on which dims are placed, and for a
         plan with loops.
@@ -278,7 +279,10 @@ class Plan(State, Generic[R]):
 
     @property
     def conflicts(self) -> Listing[Conflict]:
-        """Claims that contradict each other and that the order of tactics does not decide, with resolutions."""
+        """Claims that contradict each other and that the order of tactics does not decide, with resolutions.
+
+        Of a plan on several device sets, also the ops without a claim whose operands claims put on several of them.
+        """
         return _of(self, conflicts.conflicts(self))
 
     @checked
@@ -452,7 +456,7 @@ class Plan(State, Generic[R]):
     def compile(self, devices: Sequence[Device] | None = None, donate: Patterns = ()) -> Compiled[R]:
         """A callable with the signature of the original function, run by `jax.jit(jax.shard_map(...))`.
 
-        Warns if conflicts are open, since each device then runs the ops at which they are in full.
+        Warns if conflicts of axes are open, since each device then runs the ops at which they are in full.
         """
         for each in what_is_open(self):
             warn(each)

@@ -7,8 +7,8 @@ other plan is subtracted, and their cost in this plan is added.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from ...rewrites.decide.decide import Move
@@ -17,6 +17,7 @@ from ...rewrites.program.program import Node, Program
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .counts import most
+from .device_sets import crossing_by_axes
 from .flops import flops_per_device, of_each_op
 from .loops import trips, trips_around
 
@@ -57,6 +58,10 @@ class Cost:
         """Yields the bytes received, each with its axes and region."""
         return (((what, region), size) for (what, region), size in self.amounts.items() if isinstance(what, tuple))
 
+    def over(self, axes: Collection[str]) -> int:
+        """The bytes of `bytes` that are received over some axes alone."""
+        return round(self._most((size, region) for (each, region), size in self.received() if {*each} <= {*axes}))
+
     def likely(self, *of: Amount) -> int:
         """An amount of a call, with the trips that loops are taken to have."""
         trips = self.program.likely_trips
@@ -76,12 +81,16 @@ class Cost:
 
 
 def cost(plan: State) -> Cost:
-    """The cost of a call of the plan."""
+    """The cost of a call of the plan. What crosses between device sets is received over the axes along which it crosses."""
     return plan.once(_whole)
 
 
 def _whole(plan: State) -> Cost:
-    return cost_of(plan, plan.decisions.moves, plan.source.program.nodes)
+    made = cost_of(plan, plan.decisions.moves, plan.source.program.nodes)
+    if plan.table.sets is None:
+        return made
+    crossing = {(axes, 0): size for axes, size in crossing_by_axes(plan).items()}
+    return replace(made, amounts={**made.amounts, **crossing})
 
 
 def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[Node]) -> Cost:

@@ -18,7 +18,7 @@ from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
 from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.decide.device_sets import DeviceSets, coordinates
+from ...rewrites.decide.device_sets import DeviceSets, along, coordinates
 from ...rewrites.lower.constructors import Global, Globals, Types, on_device, type_of
 from ...rewrites.lower.materialise import Writer
 from ...rewrites.lower.runs import Change
@@ -32,6 +32,7 @@ from ..inputs.lines import SourceLine, at_line, place_of
 from ..plan.lowering import decided
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
+from ..views.grouping import grouped
 from ..views.listing import Listing, ListingForm
 from ..views.view import Cell
 
@@ -40,7 +41,7 @@ from ..views.view import Cell
 class Transfer:
     """A value that crosses from one device set to another: each device there receives `bytes` of it in one call.
 
-    `use` is the op that reads it. `why` says why that runs there.
+    `use` is the op that reads it. `why` says why that runs there. `axes` are those along which it crosses.
     """
 
     value: str
@@ -50,6 +51,7 @@ class Transfer:
     use: str
     why: str
     line: SourceLine | None
+    axes: tuple[str, ...]
     number: ValueId = field(repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -112,6 +114,12 @@ def crossing_bytes(plan: State) -> int:
     return sum(each.bytes for each in plan.once(_transfers))
 
 
+def crossing_by_axes(plan: State) -> dict[tuple[str, ...], int]:
+    """The same bytes by the axes along which they cross."""
+    found = grouped(plan.once(_transfers), lambda each: each.axes)
+    return {axes: sum(each.bytes for each in some) for axes, some in found.items()}
+
+
 _COLUMNS = ("value", "from", "to", "bytes", "for", "at", "why")
 
 
@@ -128,6 +136,7 @@ def _transfer(plan: State, sets: DeviceSets, each: _Crossing) -> Transfer:
         each.node.op_name,
         reason(plan, sets, each.node),
         line_of_op(plan, each.node),
+        tuple(axis for axis, at in along(each.target).items() if along(each.source).get(axis) != at),
         each.value,
     )
 

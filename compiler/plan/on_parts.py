@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import in_sets as mesh_in_sets
+from ...rewrites.decide.decide import on_other_sets
 from ...rewrites.decide.device_sets import ClaimOfSet, Claims, DeviceSets, coordinates
 from ...rewrites.program.program import NodeId, ValueId
 from ..inputs.message_language import step
@@ -44,7 +45,11 @@ def on(plan: Some, values: Patterns, where: Mapping[str, int]) -> Some:
     table = plan.table.copy()
     table.sets = DeviceSets(plan.source.program, claims, unit_of)
     action = Action(str(call), "on", dict.fromkeys(arguments), idle=claims == old)
-    return acted(plan, action, table).by(partial(on, values=values, where=where))
+    made = acted(plan, action, table).by(partial(on, values=values, where=where))
+    before = plan.table.sets
+    if "decisions" in vars(plan) and before is not None and table.sets.answers(before.asked):
+        vars(made)["decisions"] = on_other_sets(plan.decisions, table.sets)
+    return made
 
 
 def check_part(plan: State, values: Patterns, where: Mapping[str, int]) -> None:
@@ -97,6 +102,13 @@ def _named(plan: State, values: Patterns) -> tuple[Sequence[NodeId], Sequence[Va
         else:
             ops[number] = None
     return [*ops], [*arguments]
+
+
+def name_of_op(plan: State, number: NodeId) -> str:
+    """A name by which `on` claims an op alone: `block1/add#0`. (`block1` is all of a scope.) A loop goes by what leaves it."""
+    units = plan.source.units
+    last = [node for node in plan.source.program.nodes if units[node.number] == units[number] and node.results][-1]
+    return next(name for name, value in plan.source.addresses.by_op.items() if value == last.results[0])
 
 
 def _elsewhere(plan: State, call: Call, claim: ClaimOfSet) -> Error:

@@ -15,6 +15,8 @@ from .string_table import Json, Pools
 
 MOST_TRIED = 8
 """Per step, the most conflicts, and the most rows of stops, whose ways out are tried."""
+MOST_OPS = 500
+"""Per step, the most ops times conflicts of device sets whose ways out are tried: each takes plans of its own."""
 MOST_ROWS = 200
 """The most rows of one kind, counted after merging those that are alike."""
 
@@ -43,19 +45,19 @@ def open_json(plan: State, kinds: Sequence[int], pools: Pools) -> Json:
 def _conflicts(plan: State, pools: Pools) -> list[Json]:
     """The open conflicts. The ways out of the first ones are tried, unless the program is so large that this takes long."""
     found: list[Json] = []
-    tried = MOST_TRIED if len(plan.source.program.nodes) <= TRIED else 0
+    count = len(plan.source.program.nodes)
+    tried = MOST_TRIED if count <= TRIED else 0
+    if plan.table.sets is not None:
+        tried = min(tried, MOST_OPS // max(count, 1))
     for number, key in enumerate(open_keys(plan)):
-        each, node = conflict(plan, key), plan.table.conflicts[key].node
+        each, node = conflict(plan, key), key[0]
         found.append(
             {
                 "op": pools.text(each.op),
                 "axis": each.axis,
                 "line": pools.line(each.source),
                 "at": OpNumbers(plan).op(node) if node >= 0 else -1,
-                "claims": [
-                    [pools.text(text), claim.tactic + 1]
-                    for text, (claim, _) in zip(each.claims, plan.table.conflicts[key].claims, strict=True)
-                ],
+                "claims": [[pools.text(text), tactic] for text, tactic in zip(each.claims, each.tactics, strict=True)],
                 "ways": [
                     {
                         "tactic": pools.text(way.tactic),

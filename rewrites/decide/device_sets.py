@@ -1,8 +1,9 @@
 """Where each op runs, if tactics put parts of a program on parts of the mesh: a place like an axis, claimed and followed.
 
 An op runs on the device set that is claimed for it, else on that of its operands. If these are on several sets, it runs where
-the fewest bytes have to cross. An argument lies where most of what is computed from it is read. What depends on nothing but
-numbers and random keys runs where most of it is read, and is made again on other sets.
+the fewest bytes have to cross; if claims have put them there, that is a conflict. An argument lies where most of what is
+computed from it is read. What depends on nothing but numbers and random keys runs where most of it is read, and is made again
+on other sets.
 
     %h = dot %x %w (stage=0);  %y = dot %h %v (stage=1);  %z = tanh %y   -->   %x, %w on stage=0;  %v, %y, %z on stage=1
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -55,6 +56,8 @@ class DeviceSets:
     program: Program
     claims: Claims
     units: Sequence[int]
+    asked: dict[NodeId, bool] = field(default_factory=dict[NodeId, bool], repr=False)
+    """What decisions have asked of these sets: all that they depend on, so that other sets with the same answers share them."""
 
     def __repr__(self) -> str:
         return f"DeviceSets({', '.join(map(coordinates, self.every))})"
@@ -77,6 +80,11 @@ class DeviceSets:
         return self.found.priced
 
     @cached_property
+    def conflicts(self) -> Mapping[NodeId, Mapping[ValueId, ClaimOfSet]]:
+        """The ops without a claim that read what claims put on several sets: these operands, each with the claim it follows."""
+        return _Sets(self.program, self.claims, self.units).conflicts(self.ops)
+
+    @cached_property
     def every(self) -> list[Mesh]:
         """The sets, in the order of their devices."""
         return sorted({*self.ops, *self.arguments.values()}, key=_number)
@@ -93,10 +101,17 @@ class DeviceSets:
 
     def is_apart(self, node: Node) -> bool:
         """Whether an op reads a value of another set. What crosses is no pending sum."""
-        return any(self.of(value) is not self.ops[node.number] for value in node.operands)
+        if node.number not in self.asked:
+            self.asked[node.number] = any(self.of(value) is not self.ops[node.number] for value in node.operands)
+        return self.asked[node.number]
+
+    def answers(self, asked: Mapping[NodeId, bool]) -> bool:
+        """Whether these sets answer the same to what was asked of others."""
+        return all(self.is_apart(self.program.nodes[number]) is found for number, found in asked.items())
 
 
-def along(on: Mesh) -> dict[str, int]:
+@cache
+def along(on: Mesh) -> Mapping[str, int]:
     """The coordinates of a part of a mesh, on the axes that it has no more."""
     if on.part is None:
         return {}
@@ -162,7 +177,7 @@ class _Sets:
         self.sets = sorted({each.on for each in (*claims.ops.values(), *claims.arguments.values())}, key=_number)
         self.given = {value: each.on for value, each in claims.arguments.items()}
         self.free = free(program)
-        self.claimed = {self.unit_of[number]: each.on for number, each in claims.ops.items()}
+        self.claimed = {self.unit_of[number]: each for number, each in claims.ops.items()}
 
     def found(self) -> Found:
         where, _ = self.forward(self.given)
@@ -186,7 +201,7 @@ class _Sets:
         where, priced = dict[int, Mesh](), dict[int, Bytes]()
         for unit in self.order:
             if unit in self.claimed:
-                where[unit] = self.claimed[unit]
+                where[unit] = self.claimed[unit].on
             if unit in self.claimed or self.nodes[unit][0].number in self.free:
                 continue
             have = self.sums((self.at(value, where, arguments), self.bytes(value)) for value in self.outside(unit))
@@ -195,6 +210,21 @@ class _Sets:
             if len(have) > 1:
                 priced[unit] = have
         return where, priced
+
+    def conflicts(self, ops: Sequence[Mesh]) -> dict[NodeId, Mapping[ValueId, ClaimOfSet]]:
+        """The first op of each unit without a claim that reads what claims put on several sets, given where each op runs."""
+        found, of = dict[NodeId, Mapping[ValueId, ClaimOfSet]](), dict(self.claims.arguments)
+        for unit in self.order:
+            first, claim = self.nodes[unit][0].number, self.claimed.get(unit)
+            if claim is None and first not in self.free:
+                read = {value: of[value] for value in self.outside(unit) if value in of}
+                # What makes nothing has no name by which a tactic could claim it.
+                if len({each.on for each in read.values()}) > 1 and any(node.results for node in self.nodes[unit]):
+                    found[first] = read
+                claim = next((each for each in read.values() if each.on is ops[first]), None)
+            if claim is not None and first not in self.free:
+                of |= dict.fromkeys((value for node in self.nodes[unit] for value in node.results), claim)
+        return found
 
     def at(self, value: ValueId, where: Mapping[int, Mesh], arguments: Mapping[ValueId, Mesh]) -> Mesh | None:
         """Where a value is; None for what can be anywhere."""

@@ -29,7 +29,8 @@ class Resolve(Tactic):
             # What an earlier one changes may change the ways out of the others: they are tried again, on the next plan.
             now = [way for key in apart(found) if (way := to_take(plan, found[key].found)) is not None]
             done.update(apart(found))
-            plan, count = _resolved(plan, now), next_count(count, found)
+            plan = _resolved(plan, now)
+            count = next_count(plan, count, found)
         return plan
 
 
