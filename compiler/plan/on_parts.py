@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from ...dialects.ground.errors import Error
 from ...dialects.mesh import in_sets as mesh_in_sets
-from ...rewrites.decide.decide import on_other_sets
 from ...rewrites.decide.device_sets import ClaimOfSet, Claims, DeviceSets, coordinates
 from ...rewrites.program.program import NodeId, ValueId
 from ..inputs.message_language import step
@@ -45,11 +44,7 @@ def on(plan: Some, values: Patterns, where: Mapping[str, int]) -> Some:
     table = plan.table.copy()
     table.sets = DeviceSets(plan.source.program, claims, unit_of)
     action = Action(str(call), "on", dict.fromkeys(arguments), idle=claims == old)
-    made = acted(plan, action, table).by(partial(on, values=values, where=where))
-    before = plan.table.sets
-    if "decisions" in vars(plan) and before is not None and table.sets.answers(before.asked):
-        vars(made)["decisions"] = on_other_sets(plan.decisions, table.sets)
-    return made
+    return acted(plan, action, table).by(partial(on, values=values, where=where))
 
 
 def check_part(plan: State, values: Patterns, where: Mapping[str, int]) -> None:

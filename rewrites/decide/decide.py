@@ -25,7 +25,6 @@ from .axis_splits import split_tables
 from .choices import Choices, Use, by_way_of, is_stored, use_group
 from .constants import compute_constants_whole
 from .deferred_reductions import DeferredReduction, carried_sum, kept, makers
-from .device_sets import DeviceSets
 from .in_trips import Once, gathered_in_trips, is_in_each_trip, loops_of, scattered_in_trips
 from .loop_hoisting import Accumulated, carried_sums, gather_before_loops
 from .placements import Elsewhere, OpPlacement, Placements, Selected, Unreduced, boundary, read_table
@@ -149,11 +148,6 @@ class Decisions:
             if node.main != NO_VALUE:
                 nodes.setdefault(part[node.main], []).append(node)
         return moves, nodes
-
-
-def on_other_sets(found: Decisions, sets: DeviceSets) -> Decisions:
-    """The same decisions, with ops on other device sets that answer the same to what was asked of the first."""
-    return replace(found, placements=replace(found.placements, table=replace(found.placements.table, sets=sets)))
 
 
 def decide(table: Table) -> Decisions:

@@ -56,8 +56,6 @@ class DeviceSets:
     program: Program
     claims: Claims
     units: Sequence[int]
-    asked: dict[NodeId, bool] = field(default_factory=dict[NodeId, bool], repr=False)
-    """What decisions have asked of these sets: all that they depend on, so that other sets with the same answers share them."""
 
     def __repr__(self) -> str:
         return f"DeviceSets({', '.join(map(coordinates, self.every))})"
@@ -101,13 +99,7 @@ class DeviceSets:
 
     def is_apart(self, node: Node) -> bool:
         """Whether an op reads a value of another set. What crosses is no pending sum."""
-        if node.number not in self.asked:
-            self.asked[node.number] = any(self.of(value) is not self.ops[node.number] for value in node.operands)
-        return self.asked[node.number]
-
-    def answers(self, asked: Mapping[NodeId, bool]) -> bool:
-        """Whether these sets answer the same to what was asked of others."""
-        return all(self.is_apart(self.program.nodes[number]) is found for number, found in asked.items())
+        return any(self.of(value) is not self.ops[node.number] for value in node.operands)
 
 
 @cache
