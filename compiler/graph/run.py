@@ -75,6 +75,20 @@ class CompiledGraph:
         with on_own_devices():
             self.steps = self.compile(block, self._donated(donate))
 
+    def __repr__(self) -> str:
+        sets = " and ".join(f"{mesh.whole()}" for mesh in self.graph.sets.values())
+        return f"<{self.graph.name}, compiled for {sets}>"
+
+    def layout(self) -> dict[str, str]:
+        """The types of all arguments and results, by their names, as a plan's `layout` gives them.
+
+        step(x, w)   -->   {"x": "f32[data*64, 8]", "w": "f32[8, model*8]", "result": "f32[data*64, model*8]"}
+        """
+        block = self.graph.op.body.block
+        ends = *block.args, *cast(Operation, block.last_op).operands
+        names = *self.graph.arguments, *self.graph.results
+        return {name: type.text for name, type in zip(names, array_types(ends), strict=True)}
+
     def _donated(self, donate: Patterns) -> set[int]:
         """The slots of the arguments that may be overwritten."""
         if self.caller is None:
