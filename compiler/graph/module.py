@@ -15,6 +15,7 @@ from ...dialects.ground.argument_names import ARGUMENTS, RESULTS, names_of
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
+from ..inputs.lines import SourceLine
 from ..trace.trace import Traced
 
 
@@ -29,6 +30,8 @@ class GraphModule:
     traced: Traced | None = None
     own: Mapping[str, tuple[object, ...]] = field(default_factory=dict[str, tuple[object, ...]])
     """Of a program of several kernels: the parameters without text of each kernel that has any."""
+    lines: Mapping[int, SourceLine] = field(default_factory=dict[int, SourceLine])
+    """Of a program of several kernels: the line for which each node runs, by the number of the node."""
 
     @property
     def op(self) -> GraphOp:

@@ -13,7 +13,7 @@ from ..plan.state import State
 from ..views.grouping import alike
 from ..views.listing import starred
 from .program import OpNumbers
-from .string_table import Json, Pools
+from ..page.string_table import Json, Pools
 
 
 class Sent(NamedTuple):

@@ -10,7 +10,7 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ..plan.state import State
-from .string_table import Json, Pool
+from ..page.string_table import Json, Pool
 
 MOST_WINDOWS = 64
 """The most windows of a dim that the page lists."""

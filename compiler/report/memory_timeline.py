@@ -24,7 +24,7 @@ from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.listing import starred
 from .scopes import Scopes
-from .string_table import Json, Pools
+from ..page.string_table import Json, Pools
 
 KINDS_OF_ARRAYS = ("received", "backward", "other")
 POINTS = 240

@@ -11,7 +11,7 @@ from ..plan.state import State
 from ..views.grouping import alike
 from ..views.listing import starred
 from .program import OpNumbers
-from .string_table import Json, Pools
+from ..page.string_table import Json, Pools
 
 MOST_TRIED = 8
 """Per step, the most conflicts, and the most rows of stops, whose ways out are tried."""

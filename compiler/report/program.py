@@ -11,7 +11,7 @@ from ..plan.source_lines import line_of_op
 from ..plan.state import State
 from ..views.listing import starred
 from .scopes import FoldedScope, FoldTree, Scopes
-from .string_table import Json, Pools
+from ..page.string_table import Json, Pools
 
 
 class OpNumbers:
