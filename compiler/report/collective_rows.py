@@ -9,11 +9,11 @@ from ...rewrites.decide.decide import SELECTED, Move
 from ..answers.explain import explain
 from ..cost.collectives import Collective, of_move
 from ..inputs.lines import place_of
+from ..page.string_table import Json, Pools
 from ..plan.state import State
 from ..views.grouping import alike
 from ..views.listing import starred
 from .program import OpNumbers
-from ..page.string_table import Json, Pools
 
 
 class Sent(NamedTuple):

@@ -8,8 +8,6 @@ const MOST = data.graph ? 600 : 150;
 export const HEIGHT = 42;
 const ACROSS = 30;
 const DOWN = 36;
-/** How much wider than high the drawing is. */
-const ASPECT = 3.5;
 /** The width of a character of a title, and of what is below it. */
 const WIDE = 7.3;
 const SMALL = 6.1;
@@ -83,13 +81,14 @@ const drawn = (graph: Graph) =>
     .filter(({ node }) => outside.value || !isOutside(node))
     .slice(0, MOST);
 
-const mostOf = (items: Drawn[], least: number, high: number) =>
-  Math.max(least, Math.sqrt(items.reduce((sum, item) => sum + item.width + ACROSS, 0) * high * ASPECT));
+/** How wide the drawing is, so that it is by so much wider than high. */
+const mostOf = (items: Drawn[], least: number, high: number, aspect: number) =>
+  Math.max(least, Math.sqrt(items.reduce((sum, item) => sum + item.width + ACROSS, 0) * high * aspect));
 
 /** The nodes in lines, because they are issued one after another. */
 function inLines(graph: Graph): Flows {
   const items = drawn(graph);
-  const most = mostOf(items, 700, HEIGHT + DOWN);
+  const most = mostOf(items, 700, HEIGHT + DOWN, 3.5);
   let x = 0;
   let row = 0;
   for (const item of items) {
@@ -118,7 +117,7 @@ function inLanes(graph: Graph): Flows {
   for (const [from, to] of graph.edges) if (from < to) waits[to].push(from);
   for (const [from, to] of graph.before) if (from < to && !crosses(graph.nodes[from])) waits[to].push(from);
   const high = graph.sets.length * (HEIGHT + DOWN);
-  const most = mostOf(items, 1000, high);
+  const most = mostOf(items, 1300, high, 1.8);
   const left = besides(graph);
   const ends = graph.sets.map(() => 0);
   /** Where each node ends if all were in one row. */

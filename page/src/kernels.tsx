@@ -6,6 +6,9 @@ import { chosen, HEIGHT, isOutside, outside, pointed, sends, shown, subtitle, ti
 import { at, data, text } from "./state";
 import { bytes, counted, exact } from "./units";
 
+/** With more nodes, edges that lead past others are drawn for one node only. */
+const MANY = 150;
+
 /** The place of each node in the order of issue, from 1; of nodes that are alike, that of the first one. */
 export function orderOf(graph: Graph) {
   const found = new Map<number, number>();
@@ -13,10 +16,10 @@ export function orderOf(graph: Graph) {
   return found;
 }
 
-function noteOf({ sets }: Graph) {
-  const several = sets.length > 1;
-  return `Marks are nodes in order of issue${several ? ", in a lane for each device set" : ""}: high ones are redistributions, in the colour of their axis${several ? ", and transfers from lane to lane" : ""}. Choose one to see what it waits for.`;
-}
+const noteOf = ({ sets }: Graph) =>
+  sets.length > 1
+    ? "Marks are nodes in order of issue, in lanes of device sets; high ones are transfers, or redistributions, in the colour of their axis."
+    : "Marks are nodes in order of issue: high ones are redistributions, in the colour of their axis.";
 
 /** What a node is and waits for, in a few lines. */
 function brief(graph: Graph, index: number) {
@@ -65,7 +68,8 @@ export function Kernels() {
             </text>
           </g>
         ))}
-        {[...links]
+        {links
+          .filter((link) => link.last || items.length <= MANY || isLit(link))
           .sort((a, b) => Number(isLit(a)) - Number(isLit(b)) || Number(a.last) - Number(b.last))
           .map((link) => (
             <path
@@ -128,6 +132,7 @@ function Facts({ graph, drawn }: { graph: Graph; drawn: number }) {
         {graph.sets.length > 1 && `${exact(sum("transfer"))} transfers between ${exact(graph.sets.length)} device sets, `}
         {exact(graph.barriers)} barriers that order them.{!data.graph && " Nodes that are alike are one."}
         {all > drawn && ` The first ${drawn} of ${exact(all)} are drawn.`}
+        {drawn > MANY && " What is read much later has an edge while you point at one of its ends."}
       </span>
       <label>
         <input type="checkbox" checked={outside.value} onChange={(event) => (outside.value = event.currentTarget.checked)} /> arguments and results
