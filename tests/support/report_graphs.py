@@ -68,7 +68,7 @@ LONG = "500 nodes"
 @cache
 def on_two_sets() -> Plan:
     weights = {name: array(16, 16) for name in ("w0", "w1")}
-    plan = pt.plan(blocks, pt.Mesh(stage=2, data=2), weights, array(8, 16)).apply(pt.DataParallel("data"))
+    plan = pt.plan(blocks, pt.Mesh(stage=2, data=2), weights, array(8, 16)).apply(pt.DataParallel("data", inputs="x"))
     return plan.on("block0", stage=0).on("block1", stage=1)
 
 

@@ -235,6 +235,11 @@ def test_a_text_is_read_back_exactly(granularity: str) -> None:
         assert through("", text) == text
 
 
+def test_a_name_in_any_language_is_read_back() -> None:
+    graph = pt.plan(lambda params: params["größe"] * 2, MESH, {"größe": array(8)}).lower()
+    assert Graph.parse(graph.text()).arguments == graph.arguments == ("params/größe",)
+
+
 def test_a_graph_that_was_read_runs_on_its_own_arguments() -> None:
     graph = Graph.parse(TEXT)
     (result,) = graph.run(*CHAIN)
