@@ -1,7 +1,7 @@
 """The dataflow graph computes what the plan computes, holds its collectives, and can be printed, read and drawn."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 import json
 import re
