@@ -13,7 +13,7 @@ function Sets({ graph: { sets, meshes } }: { graph: Kernels }) {
   return (
     <>
       {meshes.slice(0, MOST_SETS).map((mesh, index) => (
-        <span class="axis" key={index} style={{ "--its": "var(--ink-2)" }}>
+        <span class="axis of-set" key={index} style={{ "--its": "var(--ink-2)" }}>
           {sets[index] ?? ""} <b>{mesh}</b>
         </span>
       ))}

@@ -124,13 +124,17 @@ export function Kernels() {
 function Facts({ graph, drawn }: { graph: Graph; drawn: number }) {
   const of = (kind: string) => graph.nodes.filter((node) => node.kind === kind);
   const sum = (kind: string) => of(kind).reduce((total, node) => total + node.count, 0);
+  const said = [
+    `${counted(sum("kernel"), "kernel")} (${exact(new Set(of("kernel").map((node) => node.name)).size)} different)`,
+    counted(sum("redistribute"), "redistribution"),
+    graph.sets.length > 1 && `${counted(sum("transfer"), "transfer")} between ${exact(graph.sets.length)} device sets`,
+    graph.barriers > 0 && `${counted(graph.barriers, "barrier")} to order them`,
+  ];
   const all = graph.nodes.filter((node) => outside.value || !isOutside(node)).length;
   return (
     <p class="note">
       <span>
-        {exact(sum("kernel"))} kernels ({exact(new Set(of("kernel").map((node) => node.name)).size)} different), {exact(sum("redistribute"))} redistributions,{" "}
-        {graph.sets.length > 1 && `${exact(sum("transfer"))} transfers between ${exact(graph.sets.length)} device sets, `}
-        {exact(graph.barriers)} barriers that order them.{!data.graph && " Nodes that are alike are one."}
+        {said.filter(Boolean).join(", ")}.{!data.graph && " Nodes that are alike are one."}
         {all > drawn && ` The first ${drawn} of ${exact(all)} are drawn.`}
         {drawn > MANY && " What is read much later has an edge while you point at one of its ends."}
       </span>
