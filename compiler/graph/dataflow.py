@@ -16,8 +16,10 @@ from typing import cast
 
 from xdsl.dialects.func import FuncOp
 
+from ...dialects.array import mesh_of
 from ...dialects.types import ArrayType
 from ...rewrites.lower.loop_schedule import flops_of
+from ..inputs.lines import SourceLine
 from ..inputs.names import name_parts
 from ..page.page import filled
 from ..page.string_table import Json, Pools
@@ -54,8 +56,9 @@ def html(graph: GraphModule, nodes: Sequence[Node]) -> str:
 
 def kernels_json(graph: GraphModule, nodes: Sequence[Node], pools: Pools, apart: bool = False) -> Json:
     """The merged nodes, the edges between them, and all nodes in order of issue; with `apart`, each issued node by itself."""
-    makers = _makers(nodes)
-    found, of = _alike(graph, nodes, makers, apart)
+    makers, sets = _makers(nodes), _sets(graph, nodes)
+    found, of = _alike(graph, nodes, makers, sets, apart)
+    flops = {name: _flops(kernel) for name, kernel in graph.kernels.items()}
     edges: dict[tuple[int, int], tuple[list[int], dict[str, None]]] = {}
     for node in nodes:
         for value in dict.fromkeys(node.operands) if node.kind != "barrier" else ():
@@ -66,30 +69,30 @@ def kernels_json(graph: GraphModule, nodes: Sequence[Node], pools: Pools, apart:
                 flow[1] += value.bytes
                 types[value.type] = None
     return {
-        "nodes": [_node(graph, each, pools) for each in found],
+        "nodes": [_node(each, flops.get(each.name), graph.lines.get(each.nodes[0].number), pools) for each in found],
         "edges": [[*ends, *flow, pools.text(_some(types))] for ends, (flow, types) in edges.items()],
         "issue": [of[node.number] for node in nodes if node.kind in ISSUED],
-        "before": [list(pair) for pair in dict.fromkeys((of[one], of[other]) for one, other in _before(graph, nodes))],
+        "before": [list(pair) for pair in dict.fromkeys((of[one], of[other]) for one, other in _before(graph, nodes, sets))],
         "sets": [name for name in graph.sets if name],
         "meshes": [", ".join(f"{axis}={size}" for axis, size in mesh.axes.items()) for mesh in graph.sets.values()],
         "barriers": sum(node.kind == "barrier" for node in nodes),
     }
 
 
-def _before(graph: GraphModule, nodes: Sequence[Node]) -> Iterable[tuple[int, int]]:
+def _before(graph: GraphModule, nodes: Sequence[Node], sets: Sequence[tuple[str, ...]]) -> Iterable[tuple[int, int]]:
     """Each issued node with those that its devices run, or are sent by, just before it. Sets may share devices."""
     roots = {name: root_of(mesh) for name, mesh in graph.sets.items()}
     devices = {name: [(root.devices, number) for number in numbers] for name, (root, numbers) in roots.items()}
     last = dict[tuple[str, int], int]()
     for node in nodes:
         if node.kind in ISSUED:
-            own = [*chain(*(devices[name] for name in node.sets or graph.sets))]
+            own = [*chain(*(devices[name] for name in sets[node.number] or graph.sets))]
             yield from ((number, node.number) for number in dict.fromkeys(last[each] for each in own if each in last))
             last.update(dict.fromkeys(own, node.number))
 
 
 def _alike(
-    graph: GraphModule, nodes: Sequence[Node], makers: Mapping[str, int], apart: bool
+    graph: GraphModule, nodes: Sequence[Node], makers: Mapping[str, int], sets: Sequence[tuple[str, ...]], apart: bool
 ) -> tuple[list[Alike], dict[int, int]]:
     """Groups nodes that are alike. Returns the groups, and for each node the number of its group.
 
@@ -98,7 +101,6 @@ def _alike(
     groups: dict[object, Alike] = {}
     of: dict[int, int] = {}
     details: dict[str, str] = {}
-    sets = _sets(graph, nodes)
     for node in nodes:
         if node.kind == "barrier":
             continue
@@ -149,19 +151,24 @@ def _name(node: Node) -> str:
 
 
 def _sets(graph: GraphModule, nodes: Sequence[Node]) -> list[tuple[str, ...]]:
-    """The device sets of each node, also of arguments and results."""
+    """The device sets of each node, also of arguments and results, and of kernels without any values."""
     type = graph.op.function_type
     ends = iter(cast("Sequence[ArrayType]", (*type.inputs, *type.outputs)))
-    return [node.sets if node.kind not in ("argument", "result") else tuple(filter(None, [next(ends).on])) for node in nodes]
+
+    def on(node: Node) -> str:
+        if node.kind == "kernel" and graph.is_joined:
+            return mesh_of(graph.kernels[node.name]).devices
+        return next(ends).on if node.kind in ("argument", "result") else ""
+
+    return [node.sets or tuple(filter(None, [on(node)])) for node in nodes]
 
 
-def _node(graph: GraphModule, each: Alike, pools: Pools) -> Json:
+def _node(each: Alike, flops: int | None, source: SourceLine | None, pools: Pools) -> Json:
     """The data of a group: its kind, name, detail, number of nodes, and the bytes that a device receives in all of them.
 
-    The bytes that it reads and makes, its flops, collectives and source line are those of the first node.
+    The bytes that it reads and makes, its collectives, its flops and its source line are those of the first node.
     """
     first = each.nodes[0]
-    source = graph.lines.get(first.number)
     sent = Counter(_without_set(f"{one.kind} over {', '.join(one.axes)}, {one.sent}") for one in first.collectives)
     return {
         "kind": each.kind,
@@ -174,7 +181,7 @@ def _node(graph: GraphModule, each: Alike, pools: Pools) -> Json:
         "type": pools.text(_some(value.type for value in (first.results if each.kind != "result" else first.operands))),
         "reads": sum(value.bytes for value in dict.fromkeys(first.operands)),
         "makes": sum(value.bytes for value in first.results),
-        "flops": _flops(graph.kernels[first.name]) if each.kind == "kernel" else None,
+        "flops": flops if each.kind == "kernel" else None,
         "sent": [pools.text(f"{count} times {said}" if count > 1 else said) for said, count in sent.items()],
         "line": pools.line(source),
         "scope": pools.text("" if source is None else source.scope),

@@ -2,12 +2,15 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
 
 import json
 import re
 from pathlib import Path
 from typing import Any, cast
 
+import jax
+import jax.numpy as jnp
 import pytest
 from browser import Opened
 from playwright.sync_api import Browser, expect
@@ -217,3 +220,12 @@ def test_a_long_graph_has_edges_past_other_nodes_only_where_one_points(chromium:
     found.page.locator("[data-kernel]").nth(2).hover()
     assert far.count() > 50
     found.close()
+
+
+def test_a_kernel_that_reads_and_makes_nothing_is_on_its_set() -> None:
+    one, other = (pt.devices(1, name) for name in ("one", "other"))
+    shout = pt.kernel(lambda: jax.debug.print("{}", jnp.zeros(2)), devices=other)
+    found = pt.program(lambda x: (pt.kernel(lambda x: x + 1.0, devices=one)(x), shout())).graph(1.0)
+    data: Json = kernels_json(found, found.nodes, Pools(), apart=True)
+    assert [data["nodes"][at]["on"] for at in data["issue"]] == [("one",), ("other",)]
+    assert data["before"] == []
