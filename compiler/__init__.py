@@ -15,6 +15,7 @@ Data flows from the bottom of this list to the top, and each folder imports only
     structure  what the program of a plan looks like
     cost       what a call of a plan sends, computes and stores
     plan       what a plan is, and how tactics make it
+    page       a page for a browser, into which data is put
     views      how what a plan answers shows itself: text, tables, HTML
     notation   programs in index notation: from text to a function, and back
     trace      from a JAX function to a program

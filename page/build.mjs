@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const room = join(here, "..", "compiler", "report");
+const room = join(here, "..", "compiler", "page");
 
 /** What the page is made of, by which a test sees that the built one is not older. */
 function sources() {
@@ -66,4 +66,4 @@ const page = readFileSync(join(here, "src", "index.html"), "utf8")
   .replace("%style%", () => styles)
   .replace("%script%", () => script);
 writeFileSync(join(room, "page.html"), page);
-console.log(`compiler/report/page.html: ${(page.length / 1024).toFixed(0)} KiB, ${texts.length} packages`);
+console.log(`compiler/page/page.html: ${(page.length / 1024).toFixed(0)} KiB, ${texts.length} packages`);

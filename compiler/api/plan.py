@@ -44,12 +44,13 @@ from ..inputs.files import write_text
 from ..inputs.names import Patterns
 from ..jax_private import Device
 from ..notation.show import notation
+from ..page.page import Page
 from ..plan import annotation_outcomes, claims, layouts as queries, lowering, on_parts, rewriting
 from ..plan.annotation_outcomes import Annotation
 from ..plan.named_laws import takes_no_more
 from ..plan.seeds import Seed
 from ..plan.state import State
-from ..report.page import Page, html, write
+from ..report.page import html, write
 from ..run.boundary_resharding import PlacementWarning
 from ..run.compare import largest_difference
 from ..run.compiled import Compiled

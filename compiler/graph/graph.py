@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.func import FuncOp
@@ -32,9 +33,11 @@ from ..cost.counts import CountedCollective, Counts, bytes_received, count_colle
 from ..gc_pause import without_collector
 from ..inputs.names import Patterns
 from ..ops.shard_map import on_devices, own_collectives
+from ..page.page import Page, written
 from ..plan.lowering import lowered
 from ..plan.state import State
 from ..run.compare import Run
+from .dataflow import html
 from .module import GraphModule, foreign_of
 from .nodes import Edge, Node, edges, nodes
 from .run import CompiledGraph, Placed, stablehlo
@@ -131,6 +134,29 @@ class Graph(GraphModule):
     def to_dot(self) -> str:
         """Nodes and edges as Graphviz text, for `dot -Tsvg`."""
         return to_dot(self, self.nodes, self.edges)
+
+    def html(self, path: str | Path) -> None:
+        """Write the graph as one page for a browser, which needs no network: what runs on which device set, and waits for what.
+
+        It has a lane for each device set, with kernels, redistributions and transfers in the order in which they are issued.
+        A click on one shows what it waits for, and in which layouts that crosses. Raises Error for a path that cannot be
+        written, or that does not end in `.html`.
+
+            html("graph.html")
+        """
+        written(path, self._page, "graph")
+
+    @checked
+    def show(self, height: int = 720) -> Page:
+        """The page of `graph.html` inside a notebook, so many pixels high: the value of a cell's last line.
+
+        show()   -->   the graph below the cell
+        """
+        return Page(self._page(), height, "graph")
+
+    def _page(self) -> str:
+        with without_collector():
+            return html(self, self.nodes)
 
     @checked
     def kernel(self, name: str) -> FuncOp:

@@ -19,6 +19,7 @@ from ...dialects.mesh import Mesh, with_parts
 from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ...rewrites.lower.to_flow import change
+from ..inputs.lines import SourceLine
 from ..inputs.names import Patterns
 from ..trace.trace import Traced
 from .travel import TravelForm, on_blocks
@@ -56,6 +57,8 @@ class GraphModule:
     traced: Traced | None = None
     own: Mapping[str, tuple[object, ...]] = field(default_factory=dict[str, tuple[object, ...]])
     """Of a program of several kernels: the parameters without text of each kernel that has any."""
+    lines: Mapping[int, SourceLine] = field(default_factory=dict[int, SourceLine])
+    """Of a program of several kernels: the line for which each node runs, by the number of the node."""
 
     @property
     def op(self) -> GraphOp:

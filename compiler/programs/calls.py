@@ -83,6 +83,7 @@ class Call:
     plan: State
     ins: Sequence[Value]
     outs: Sequence[Value]
+    where: Origin
 
 
 @dataclass(eq=False)
@@ -99,6 +100,11 @@ class Between:
         """The values from outside that it reads."""
         own = {value for _, _, outs in self.eqns for value in outs}
         return list(dict.fromkeys(value for _, ins, _ in self.eqns for value in ins if value not in own))
+
+    @property
+    def where(self) -> Origin:
+        """Where its first equation comes from."""
+        return Origin(cast(SourceInfo, self.eqns[0][0].source_info))
 
     def run(self, arrays: Sequence[Array], outs: Sequence[Value]) -> list[Array]:
         """Computes some of its values."""
@@ -228,7 +234,7 @@ class _Reader:
         traced = program.plan.source.traced
         captured = traced.consts[len(ins) - len(traced.in_avals) :]
         given = [self.ready(self.at(value, on)) for value in (*ins, *map(Value.of, captured))]
-        call = Call(on, program.plan, given, [])
+        call = Call(on, program.plan, given, [], where)
         call.outs = [Value(cast(ShapedArray, atom.aval), on, by=call) for atom in eqn.outvars]
         self.every.append(call)
         return list(call.outs)

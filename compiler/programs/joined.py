@@ -37,6 +37,7 @@ from ...rewrites.redistribute.between_sets import blocks_between
 from ..api.plan import plan as start
 from ..api.tactics import Tile
 from ..graph.graph import Graph
+from ..inputs.lines import Origin, source_line_of
 from ..jax_private import jax
 from ..ops.prng_keys import physical, unwrap
 from ..plan.lowering import spmd
@@ -71,11 +72,14 @@ class _Joined:
         """The kernels of code between kernels, by what they do."""
         self.read = {value for each in calls.every for value in each.ins} | set(calls.results)
         """The values that something reads, beside what makes them."""
+        self.origins = list[Origin]()
+        """For which call each op of the block is."""
 
     def graph(self) -> Graph:
         for call in self.calls.every:
             plan = call.plan if isinstance(call, Call) else self.planned(call)
             self.run(call, plan)
+            self.origins += [call.where] * (len(self.block.ops) - len(self.origins))
         arguments = [*self.calls.arguments, *self.constants]
         for value in (*arguments, *self.calls.results):
             if value not in self.values:
@@ -91,7 +95,8 @@ class _Joined:
         set_names(op, own, self.traced.result_names)
         module = Module([op, *self.kernels.values()])
         module.verify()
-        return Graph(module, replace(self.traced, arg_names=own, consts=constants), self.foreign)
+        lines = dict(enumerate(map(source_line_of, self.origins), len(own)))
+        return Graph(module, replace(self.traced, arg_names=own, consts=constants), self.foreign, lines)
 
     # --- kernels -----------------------------------------------------------------------------------------------------
 

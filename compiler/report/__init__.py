@@ -1,7 +1,7 @@
 """A plan as one page for a browser without a network: the program, and what each tactic changed in it.
 
-Data flows one way: a plan becomes data, the data is put into the page, the page draws it. The page itself, `page.html`, is
-built from the sources in `page/` of the repository; the licences of what it is made of are in `LICENSES.txt`.
+Data flows one way: a plan becomes data, the data is put into the page, the page draws it. The dataflow graph in it is that of
+the page of a graph.
 
     page               `write`: the data put into the page, and the file written
     data               all data of a plan: its program once, and a step, with its totals and all below, for each of its tactics
@@ -12,8 +12,6 @@ built from the sources in `page/` of the repository; the licences of what it is 
       problems         conflicts, stops, what runs unpartitioned, what is in excess
       loop_rows        the loops in which ranges run, and what crosses between them
       memory_timeline  memory over time
-      dataflow         the dataflow graph, its nodes that are alike together
-    string_table       texts, lines and layouts that are written once and referred to by number
 
-Imports `graph`, `plan`, `memory`, `views` and `inputs`.
+Imports `graph`, `plan`, `memory`, `views`, `page` and `inputs`.
 """

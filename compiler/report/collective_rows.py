@@ -12,11 +12,11 @@ from ..answers.explain import explain
 from ..cost.collectives import Collective, of_move, of_relaid
 from ..cost.device_sets import relaid
 from ..inputs.lines import place_of
+from ..page.string_table import Json, Pools
 from ..plan.state import State
 from ..views.grouping import alike
 from ..views.listing import starred
 from .program import OpNumbers
-from .string_table import Json, Pools
 
 
 class Sent(NamedTuple):

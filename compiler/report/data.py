@@ -11,17 +11,17 @@ from ..advice.redundancy import redundant_flops
 from ..answers.summary import TRIED
 from ..cost.collectives import bytes_by_axes, bytes_per_device, counts
 from ..cost.flops import flops_per_device
+from ..graph.dataflow import kernels_json
 from ..graph.graph import lower
+from ..page.string_table import Json, Pool, Pools
 from ..plan.history import prefixes
 from ..plan.state import State
 from .collective_rows import sent_json
-from .dataflow import kernels_json
 from .layout_drawings import Kept, changed_layouts, layout_numbers, layouts_pool
 from .loop_rows import loops_json
 from .memory_timeline import memory_json
 from .problems import open_json
 from .program import Shown, program_rows
-from .string_table import Json, Pool, Pools
 
 
 def data(plan: State) -> Json:
@@ -92,5 +92,5 @@ def _step(plan: State, own: int, last: bool, kinds: Sequence[int], pools: Pools)
         "loops": loops_json(plan, pools),
         "sent": sent_json(plan, pools),
         "open": open_json(plan, kinds, pools),
-        "graph": None if graph is None else kernels_json(graph, pools),
+        "graph": None if graph is None else kernels_json(graph, graph.nodes, pools),
     }

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
+from ..page.string_table import Json, Pool
 from ..plan.state import State
-from .string_table import Json, Pool
 
 MOST_WINDOWS = 64
 """The most windows of a dim that the page lists."""

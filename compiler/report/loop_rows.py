@@ -4,8 +4,8 @@ t:8, 0.2 MFLOP, 256 bytes carried   -->   a row, and the lines that `plan.loops(
 """
 
 from ..answers.loops import listed
+from ..page.string_table import Json, Pools
 from ..plan.state import State
-from .string_table import Json, Pools
 
 
 def loops_json(plan: State, pools: Pools) -> Json:

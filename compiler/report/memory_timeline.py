@@ -20,11 +20,11 @@ from ...rewrites.decide.live_ranges import LiveRanges, LocalArray, MemoryStep, o
 from ..cost.counts import COLLECTIVES
 from ..cost.memory import Memory, over_time
 from ..inputs.lines import place_of
+from ..page.string_table import Json, Pools
 from ..plan.source_lines import line_of, line_of_op
 from ..plan.state import State
 from ..views.listing import starred
 from .scopes import Scopes
-from .string_table import Json, Pools
 
 KINDS_OF_ARRAYS = ("received", "backward", "other")
 POINTS = 240

@@ -6,12 +6,12 @@ from ..advice.conflicts import conflict
 from ..advice.open_conflicts import open_keys
 from ..advice.redundancy import Row, silent_rows
 from ..advice.stops import TRIED, Stop, not_tried, stops, wholes
+from ..page.string_table import Json, Pools
 from ..plan.annotation_outcomes import unapplied
 from ..plan.state import State
 from ..views.grouping import alike
 from ..views.listing import starred
 from .program import OpNumbers
-from .string_table import Json, Pools
 
 MOST_TRIED = 8
 """Per step, the most conflicts, and the most rows of stops, whose ways out are tried."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from ...rewrites.program.program import Node
 from ..cost.flops import shown_op_name
 from ..inputs.names import name_parts
+from ..page.string_table import Json, Pools
 from ..plan.source_lines import line_of_op
 from ..plan.state import State
 from ..views.listing import starred
 from .scopes import FoldedScope, FoldTree, Scopes
-from .string_table import Json, Pools
 
 
 class OpNumbers:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from ...rewrites.program.program import Control, Program
 from ..inputs.lines import SourceLine
+from ..page.string_table import Json, Pools, code_of
 from ..plan.state import State
 from ..trace.value_names import written_scopes
 from ..views.listing import starred
-from .string_table import Json, Pools, code_of
 
 MOST_ALIKE = 6
 """More scopes than this that stand side by side and differ only by a number get a fold around them."""

@@ -49,13 +49,13 @@ def bound(sets: Sequence[Mesh], given: Mapping[str, Sequence[Device]] | None = N
     Raises Error if there are too few, or if a set is given another number of devices than it has.
     """
     roots = dict[str, Mesh]()
-    for root in (_root(each)[0].whole() for each in sets):
+    for root in (root_of(each)[0].whole() for each in sets):
         if roots.setdefault(root.devices, root).size != root.size:
             title = f"the program uses two device sets of one name: {roots[root.devices]} and {root}"
             raise Error(title, helps=[f'give one of them another name: pt.{root.on("")!r}.on("right")'])
     found = _checked(given or {}, {**{each.devices: each for each in sets}, **roots})
     free = [each for each in jax.devices() if not any(each in those for those in found.values())]
-    wanted = {_root(each)[0].devices: _root(each)[0] for each in sets if _placed(each, found) is None}
+    wanted = {root_of(each)[0].devices: root_of(each)[0] for each in sets if _placed(each, found) is None}
     if (total := sum(root.size for root in wanted.values())) > len(free):
         needs = ", ".join(f"`{root.devices or root}` {root.size}" for root in wanted.values())
         raise Error(
@@ -92,7 +92,7 @@ def _checked(given: Mapping[str, Sequence[Device]], known: Mapping[str, Mesh]) -
 
 def _placed(mesh: Mesh, found: Mapping[str, Sequence[Device]]) -> list[Device] | None:
     """The devices of a set, if they are found for it, or for what it is a part of."""
-    root, numbers = _root(mesh)
+    root, numbers = root_of(mesh)
     if mesh.devices in found:
         return list(found[mesh.devices])
     return [found[root.devices][number] for number in numbers] if root.devices in found else None
@@ -105,7 +105,7 @@ def here(mesh: Mesh) -> list[Device]:
     """
     if (those := _placed(mesh, _GIVEN.get())) is not None:
         return distinct(those)
-    root, numbers = _root(mesh)
+    root, numbers = root_of(mesh)
     every = jax.devices()
     if root.size > len(every):
         raise too_few(root, len(every))
@@ -131,7 +131,7 @@ _HERE = dict[tuple[str, int], list[Device]]()
 """The devices of sets that are not parts of others, by name and size."""
 
 
-def _root(mesh: Mesh) -> tuple[Mesh, Sequence[int]]:
+def root_of(mesh: Mesh) -> tuple[Mesh, Sequence[int]]:
     """The set of which a set is a part, and the numbers of its devices there."""
     numbers: Sequence[int] = range(mesh.size)
     while mesh.part is not None:

@@ -6,7 +6,7 @@ func.func @main(%0: f32[8]) -> f32[8] attributes {arg_names = ["x"], result_name
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, BytesAttr, StringAttr
 from xdsl.ir import Operation
 
 ARGUMENTS, RESULTS = "arg_names", "result_names"
@@ -24,5 +24,6 @@ def keep_names(old: Operation, new: Operation) -> None:
 
 def names_of(program: Operation, key: str) -> tuple[str, ...] | None:
     """Returns the names of the arguments or the results, as `key` says; None if the program has no names."""
-    found = cast("ArrayAttr[StringAttr] | None", program.attributes.get(key))
-    return None if found is None else tuple(each.data for each in found)
+    found = cast("ArrayAttr[StringAttr | BytesAttr] | None", program.attributes.get(key))
+    # xDSL reads a text with letters beyond ASCII as bytes.
+    return None if found is None else tuple(each.data if isinstance(each, StringAttr) else each.data.decode() for each in found)

@@ -136,14 +136,25 @@ export interface KernelNode {
   /** The device sets that it is on: two of a transfer, none if the graph is on one set. */
   on: string[];
   type: number;
+  /** The bytes on a device of what it reads and of what it makes; its arithmetic, if that is known. Of the first of those alike. */
+  reads: number;
+  makes: number;
+  flops: number | null;
+  sent: number[];
+  line: number;
+  scope: number;
 }
 
 export interface Kernels {
-  /** The device sets, if there are several. */
+  /** The device sets, if there are several, and the axes of each, or of the mesh. */
   sets: string[];
+  meshes: string[];
   nodes: KernelNode[];
-  edges: [number, number, number, number][];
+  /** From, to, values, bytes on a device, layouts. */
+  edges: [number, number, number, number, number][];
   issue: number[];
+  /** Nodes that a device runs one after the other. */
+  before: [number, number][];
   barriers: number;
 }
 
@@ -188,6 +199,8 @@ export interface Data {
   name: string;
   mesh: [string, number][];
   whole: boolean;
+  /** Of the page of a graph, which has no programs and no steps. */
+  graph?: Kernels;
   programs: Program[];
   steps: Step[];
   layouts: Layout[];

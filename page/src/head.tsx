@@ -3,15 +3,39 @@ import { colour, colours } from "./axes";
 import { opCount, tacticNames } from "./model";
 import { go } from "./moves";
 import { at, before, data, high, order, otherTheme, step, tab, theme, wide, type Tab } from "./state";
-import type { Step } from "./data";
+import type { Kernels, Step } from "./data";
 import { bytes, change, exact, flops, percent, shortKind } from "./units";
 
+const MOST_SETS = 4;
+
+/** A set's name and its axes; of a graph on one set, which has no name, these. */
+function Sets({ graph: { sets, meshes } }: { graph: Kernels }) {
+  return (
+    <>
+      {meshes.slice(0, MOST_SETS).map((mesh, index) => (
+        <span class="axis of-set" key={index} style={{ "--its": "var(--ink-2)" }}>
+          {sets[index] ?? ""} <b>{mesh}</b>
+        </span>
+      ))}
+      {meshes.length > MOST_SETS && <span class="faint">and {meshes.length - MOST_SETS} more sets</span>}
+    </>
+  );
+}
+
 export function Title() {
-  const devices = data.mesh.reduce((product, [, size]) => product * size, 1);
   return (
     <div class="title">
       <h1 title={data.name}>{data.name}</h1>
       <span class="faint on">on</span>
+      {data.graph ? <Sets graph={data.graph} /> : <MeshAxes />}
+    </div>
+  );
+}
+
+function MeshAxes() {
+  const devices = data.mesh.reduce((product, [, size]) => product * size, 1);
+  return (
+    <>
       {data.mesh.map(([axis, size]) => (
         <span class="axis" key={axis} style={{ "--its": colour(axis) }}>
           {axis} <b>{exact(size)}</b>
@@ -22,7 +46,7 @@ export function Title() {
         {exact(devices)} device{devices === 1 ? "" : "s"}
         <span class="ops"> · {exact(opCount())} ops</span>
       </span>
-    </div>
+    </>
   );
 }
 

@@ -1,115 +1,31 @@
-// The dataflow graph: device-local kernels, redistributions and transfers between them; nodes that are alike are one.
-import { computed, signal } from "@preact/signals";
-import { Axes, colour, colours } from "./axes";
+// The dataflow graph: device-local kernels, redistributions and transfers between them, and what each of them waits for.
+import { colour, colours } from "./axes";
 import { Canvas } from "./canvas";
-import type { KernelNode, Kernels as Graph } from "./data";
-import { at, data, step, text } from "./state";
-import { bytes, count, exact } from "./units";
+import type { Kernels as Graph } from "./data";
+import { chosen, HEIGHT, isOutside, outside, pointed, sends, shown, subtitle, title, waits, way, where, type Flow } from "./flows";
+import { at, data, text } from "./state";
+import { bytes, counted, exact } from "./units";
 
-const MOST = 150;
-const HEIGHT = 42;
-const ACROSS = 30;
-const DOWN = 36;
-/** How much wider than high the drawing is. */
-const ASPECT = 3.5;
-const chosen = signal(-1);
-const outside = signal(false);
+/** With more nodes, edges that lead past others are drawn for one node only. */
+const MANY = 150;
 
-function shorten(said: string, most: number) {
-  return said.length > most ? `${said.slice(0, most - 1)}…` : said;
+/** The place of each node in the order of issue, from 1; of nodes that are alike, that of the first one. */
+export function orderOf(graph: Graph) {
+  const found = new Map<number, number>();
+  graph.issue.forEach((number, index) => found.has(number) || found.set(number, index + 1));
+  return found;
 }
 
-const isOutside = (node: KernelNode) => node.kind === "argument" || node.kind === "result";
-const crosses = (node: KernelNode) => node.kind === "transfer";
-const sends = (node: KernelNode) => node.kind === "redistribute" || crosses(node);
+const noteOf = ({ sets }: Graph) =>
+  sets.length > 1
+    ? "Marks are nodes in order of issue, in lanes of device sets; high ones are transfers, or redistributions, in the colour of their axis."
+    : "Marks are nodes in order of issue: high ones are redistributions, in the colour of their axis.";
 
-function title(node: KernelNode): string {
-  const name = crosses(node) ? node.on.join(" → ") : sends(node) ? text(node.detail) || "moved on each device" : text(node.name);
-  return shorten(name, 34) + (node.count > 1 ? ` × ${count(node.count)}` : "");
-}
-
-const subtitle = (node: KernelNode) =>
-  sends(node) ? (node.bytes ? bytes(node.bytes) : "nothing is sent") : shorten(text(node.detail) || text(node.type), 38);
-
-/** The device set of a node and what it does, as one line. */
-const where = (node: KernelNode) => (node.on.length === 1 && !isOutside(node) ? `${node.on[0]}: ` : "");
-
-interface Drawn {
-  node: KernelNode;
-  at: number;
-  x: number;
-  y: number;
-  width: number;
-}
-
-interface Flow {
-  from: Drawn;
-  to: Drawn;
-  values: number;
-  bytes: number;
-  /** Whether nothing that the node reads is issued later: the others pass behind. */
-  last: boolean;
-}
-
-interface Flows {
-  items: Drawn[];
-  links: Flow[];
-  width: number;
-  height: number;
-}
-
-/** The nodes in lines, as a text, because they are issued one after another. */
-function lines(graph: Graph): Flows {
-  const items = graph.nodes
-    .map((node, index) => ({ node, at: index, x: 0, y: 0, width: widthOf(node) }))
-    .filter(({ node }) => outside.value || !isOutside(node))
-    .slice(0, MOST);
-  const length = items.reduce((sum, item) => sum + item.width + ACROSS, 0);
-  const most = Math.max(700, Math.sqrt(length * (HEIGHT + DOWN) * ASPECT));
-  let x = 0;
-  let y = 0;
-  for (const item of items) {
-    if (x && x + item.width > most) {
-      x = 0;
-      y += HEIGHT + DOWN;
-    }
-    item.x = x;
-    item.y = y;
-    x += item.width + ACROSS;
-  }
-  const width = Math.max(200, ...items.map((item) => item.x + item.width));
-  return { items, links: flows(graph, items), width, height: y + HEIGHT };
-}
-
-function widthOf(node: KernelNode) {
-  return Math.max(title(node).length * 7.3, (where(node) + subtitle(node)).length * 6.1) + (sends(node) ? 34 + node.axes.length * 6 : 22);
-}
-
-function flows(graph: Graph, items: Drawn[]): Flow[] {
-  const drawn = new Map(items.map((item) => [item.at, item]));
-  const last = new Map<number, number>();
-  for (const [from, to] of graph.edges) if (from < to && drawn.has(from)) last.set(to, Math.max(from, last.get(to) ?? 0));
-  return graph.edges.flatMap(([from, to, values, size]) => {
-    const [a, b] = [drawn.get(from), drawn.get(to)];
-    return a && b ? [{ from: a, to: b, values, bytes: size, last: last.get(to) === from }] : [];
-  });
-}
-
-const shown = computed(() => {
-  const graph = step.value.graph;
-  return graph && { graph, ...lines(graph) };
-});
-
-function way({ from, to }: Flow): string {
-  if (from.y === to.y && to.x > from.x && to.x - from.x - from.width < ACROSS + 1) {
-    const y = from.y + HEIGHT / 2;
-    return `M${from.x + from.width},${y}L${to.x},${y}`;
-  }
-  const start = { x: from.x + from.width / 2, y: from.y + HEIGHT };
-  const down = to.y > from.y;
-  const end = { x: to.x + to.width / 2, y: down ? to.y : to.y + HEIGHT };
-  const bend = Math.max(26, Math.abs(end.y - start.y) * 0.4);
-  return `M${start.x},${start.y}C${start.x},${start.y + bend} ${end.x},${down ? end.y - bend : end.y + bend} ${end.x},${end.y}`;
+/** What a node is and waits for, in a few lines. */
+function brief(graph: Graph, index: number) {
+  const { reads, before } = waits(graph, index);
+  const names = [...reads.map(([from]) => from), ...before].map((each) => title(graph.nodes[each]));
+  return `${where(graph.nodes[index]) + title(graph.nodes[index])}\n${names.length ? `waits for ${names.join(", ")}` : "waits for nothing"}`;
 }
 
 export function Kernels() {
@@ -121,13 +37,17 @@ export function Kernels() {
       </p>
     );
   }
-  const { graph, items, links, width, height } = found;
-  const isLit = (link: Flow) => link.from.at === chosen.value || link.to.at === chosen.value;
+  const { graph, items, links, lanes, width, height } = found;
+  const lit = pointed.value < 0 ? chosen.value : pointed.value;
+  const isLit = (link: Flow) => link.from.at === lit || link.to.at === lit;
+  const around = graph.nodes[lit] && waits(graph, lit);
+  const waited = new Set(around ? [...around.reads.map(([from]) => from), ...around.before] : []);
+  const order = orderOf(graph);
   return (
     <div class="kernels">
       <Facts graph={graph} drawn={items.length} />
       <Issue graph={graph} />
-      <Chosen graph={graph} />
+      <p class="note">{noteOf(graph)}</p>
       <Canvas
         width={width}
         height={height + 30}
@@ -137,7 +57,19 @@ export function Kernels() {
         chosen={chosen.value < 0 ? "" : String(chosen.value)}
         onBackground={() => (chosen.value = -1)}
       >
-        {[...links]
+        {lanes.map(({ set, y }) => (
+          <g key={`${set} ${y}`} class="lane" data-lane={graph.sets[set]}>
+            <rect x={0} y={y - 10} width={width} height={HEIGHT + 20} rx={6} />
+            <text x={12} y={y + 18} class="strong">
+              {graph.sets[set]}
+            </text>
+            <text x={12} y={y + 33} class="small faint">
+              {graph.meshes[set]}
+            </text>
+          </g>
+        ))}
+        {links
+          .filter((link) => link.last || items.length <= MANY || isLit(link))
           .sort((a, b) => Number(isLit(a)) - Number(isLit(b)) || Number(a.last) - Number(b.last))
           .map((link) => (
             <path
@@ -146,7 +78,7 @@ export function Kernels() {
               class={`edge${isLit(link) ? " lit" : ""}${link.last ? "" : " far"}`}
               marker-end={link.last || isLit(link) ? "url(#arrow)" : undefined}
             >
-              <title>{`${count(link.values)} values, ${bytes(link.bytes)} on a device`}</title>
+              <title>{`${counted(link.values, "value")}, ${bytes(link.bytes)} on a device: ${text(link.type)}`}</title>
             </path>
           ))}
         {items.map(({ node, at: index, x, y, width: wide }) => {
@@ -154,11 +86,14 @@ export function Kernels() {
           return (
             <g
               key={index}
-              class={`node${isOutside(node) ? " side" : ""}${chosen.value === index ? " lit" : ""}`}
+              class={`node${isOutside(node) ? " side" : ""}${chosen.value === index ? " lit" : ""}${waited.has(index) ? " waited" : ""}`}
               transform={`translate(${x},${y})`}
               data-kernel={index}
               onClick={() => (chosen.value = index)}
+              onMouseEnter={() => (pointed.value = index)}
+              onMouseLeave={() => (pointed.value = -1)}
             >
+              <title>{brief(graph, index)}</title>
               <rect
                 width={wide}
                 height={HEIGHT}
@@ -171,8 +106,13 @@ export function Kernels() {
                 {title(node)}
               </text>
               <text x={left} y={33} class="small faint">
-                {where(node) + subtitle(node)}
+                {subtitle(node)}
               </text>
+              {data.graph && order.has(index) && (
+                <text x={wide - 4} y={-3} class="small faint" text-anchor="end">
+                  {order.get(index)}
+                </text>
+              )}
             </g>
           );
         })}
@@ -184,14 +124,19 @@ export function Kernels() {
 function Facts({ graph, drawn }: { graph: Graph; drawn: number }) {
   const of = (kind: string) => graph.nodes.filter((node) => node.kind === kind);
   const sum = (kind: string) => of(kind).reduce((total, node) => total + node.count, 0);
+  const said = [
+    `${counted(sum("kernel"), "kernel")} (${exact(new Set(of("kernel").map((node) => node.name)).size)} different)`,
+    counted(sum("redistribute"), "redistribution"),
+    graph.sets.length > 1 && `${counted(sum("transfer"), "transfer")} between ${exact(graph.sets.length)} device sets`,
+    graph.barriers > 0 && `${counted(graph.barriers, "barrier")} to order them`,
+  ];
   const all = graph.nodes.filter((node) => outside.value || !isOutside(node)).length;
   return (
     <p class="note">
       <span>
-        {exact(sum("kernel"))} kernels ({exact(of("kernel").length)} different), {exact(sum("redistribute"))} redistributions,{" "}
-        {graph.sets.length > 1 && `${exact(sum("transfer"))} transfers between ${exact(graph.sets.length)} device sets, `}
-        {exact(graph.barriers)} barriers that order them. Nodes that are alike are one
-        {all > drawn && `; the first ${drawn} of ${exact(all)} are drawn`}.
+        {said.filter(Boolean).join(", ")}.{!data.graph && " Nodes that are alike are one."}
+        {all > drawn && ` The first ${drawn} of ${exact(all)} are drawn.`}
+        {drawn > MANY && " What is read much later has an edge while you point at one of its ends."}
       </span>
       <label>
         <input type="checkbox" checked={outside.value} onChange={(event) => (outside.value = event.currentTarget.checked)} /> arguments and results
@@ -210,7 +155,7 @@ function Issue({ graph }: { graph: Graph }) {
     <svg
       class="issue"
       viewBox={`0 0 ${Math.max(marks.length, 60)} ${10 * lanes}`}
-      style={{ height: `${22 * lanes}px` }}
+      style={{ height: `${Math.min(22 * lanes, 110)}px` }}
       preserveAspectRatio="none"
       role="img"
       aria-label="The nodes in order of issue"
@@ -237,16 +182,5 @@ function Issue({ graph }: { graph: Graph }) {
         );
       })}
     </svg>
-  );
-}
-
-function Chosen({ graph }: { graph: Graph }) {
-  const node = graph.nodes[chosen.value];
-  if (!node) return <p class="note chosen-kernel">Marks are nodes in order of issue{graph.sets.length > 1 && ", in a lane for each device set"}: high ones are redistributions, in the colour of their axis{graph.sets.length > 1 && ", and transfers from lane to lane"}.</p>;
-  return (
-    <p class="chosen-kernel">
-      <code>{title(node)}</code> <Axes axes={node.axes} /> {text(node.detail) && !sends(node) && <span>{text(node.detail)}</span>}{" "}
-      {node.bytes > 0 && <span>{bytes(node.bytes)} received</span>} <span class="faint">makes {text(node.type)}</span>
-    </p>
   );
 }

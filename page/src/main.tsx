@@ -3,14 +3,16 @@ import { Collectives } from "./collectives";
 import { Graph } from "./graph";
 import { Tactics, Theme, Title } from "./head";
 import { Inspector } from "./inspector";
+import { chosen } from "./flows";
 import { Kernels } from "./kernels";
 import { Layouts } from "./layouts";
 import { Memory } from "./memory";
 import { go } from "./moves";
 import { OpenEnds } from "./open";
-import { address, asked, at, selection, step, tab, TABS, type Tab } from "./state";
+import { address, asked, at, data, selection, step, tab, TABS, type Tab } from "./state";
 import { Tree } from "./tree";
 import { count } from "./units";
+import { Waits } from "./waits";
 
 function numberOf(which: Tab): string {
   const { open, sent } = step.value;
@@ -74,6 +76,23 @@ function App() {
       <div class="view" role="tabpanel">
         <View />
         {(tab.value === "Program" || tab.value === "Collectives") && <Inspector />}
+        {tab.value === "Kernels" && <Waits />}
+      </div>
+    </>
+  );
+}
+
+/** The page of a graph: the one view that a plan's page has of it. */
+function OfGraph() {
+  return (
+    <>
+      <header class="top">
+        <Title />
+        <Theme />
+      </header>
+      <div class="view">
+        <Kernels />
+        <Waits />
       </div>
     </>
   );
@@ -81,6 +100,7 @@ function App() {
 
 // Another address in the same window: a link, a bookmark, what the reader types.
 window.addEventListener("hashchange", () => {
+  if (data.graph) return;
   const [to, which] = asked();
   go(to);
   tab.value = which;
@@ -93,11 +113,13 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") target.blur();
     return;
   }
+  if (event.key === "Escape") selection.value = null;
+  if (event.key === "Escape") chosen.value = -1;
+  if (data.graph) return;
   if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
     event.preventDefault();
     go(at.value + (event.key === "ArrowRight" ? 1 : -1));
   }
-  if (event.key === "Escape") selection.value = null;
   if (event.key === "/") {
     event.preventDefault();
     // The search of the view that is open, if it has one.
@@ -106,4 +128,4 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-render(<App />, document.getElementById("app")!);
+render(data.graph ? <OfGraph /> : <App />, document.getElementById("app")!);

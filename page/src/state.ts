@@ -33,7 +33,7 @@ export const at = signal(firstStep);
 export const tab = signal<Tab>(firstTab);
 export const address = () => {
   // Inside a notebook the page is text of a frame, which has no address.
-  if (location.protocol !== "about:") history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`);
+  if (location.protocol !== "about:" && !data.graph) history.replaceState(null, "", `#${at.value}/${encodeURIComponent(tab.value)}`);
 };
 effect(address);
 

@@ -24,7 +24,7 @@ ROOMS = {
         advice
         cost structure
         plan
-        views
+        page views
         notation
         trace
         define

@@ -1,7 +1,7 @@
 """The dataflow graph computes what the plan computes, holds its collectives, and can be printed, read and drawn."""
 
 # JAX annotates its functions only in part.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 import json
 import re
@@ -233,6 +233,11 @@ def test_a_text_is_read_back_exactly(granularity: str) -> None:
         text = plan.lower(granularity).text()
         assert Graph.parse(text).text() == text
         assert through("", text) == text
+
+
+def test_a_name_in_any_language_is_read_back() -> None:
+    graph = pt.plan(lambda params: params["größe"] * 2, MESH, {"größe": array(8)}).lower()
+    assert Graph.parse(graph.text()).arguments == graph.arguments == ("params/größe",)
 
 
 def test_a_graph_that_was_read_runs_on_its_own_arguments() -> None:

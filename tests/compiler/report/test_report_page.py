@@ -17,7 +17,7 @@ import partita as pt
 from partita.compiler.cli.main import main
 from partita.compiler.report.page import html
 
-ROOM = ROOT / "compiler" / "report"
+ROOM = ROOT / "compiler" / "page"
 SOURCES = ROOT / "page"
 
 
