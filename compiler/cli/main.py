@@ -142,7 +142,7 @@ def lower(form: str, output: str | None, platforms: tuple[str, ...], **what: Unp
             raise Error("a saved program is a file", helps=["name it: --output step.partita-program"])
         lower(made(**what), "whole").save(output, platforms or None)
     elif output is not None:
-        write_text(output, f"{FORMS[form](made(**what))}\n")
+        write_text(output, str(FORMS[form](made(**what))) + "\n")
     else:
         click.echo(str(FORMS[form](made(**what))))
         return

@@ -101,12 +101,19 @@ def relaid(plan: State) -> Sequence[Relaid]:
     return [] if plan.table.sets is None else plan.once(_written).relaid
 
 
-def _written(plan: State) -> _Writer:
-    """The plan's graph, written: what crosses, and what is redistributed for that, is read off it."""
+class _Written(NamedTuple):
+    """What crosses in a plan's graph, and what is redistributed for that."""
+
+    crossings: Sequence[_Crossing]
+    relaid: Sequence[Relaid]
+
+
+def _written(plan: State) -> _Written:
+    """Writes the plan's graph, and reads this off it."""
     with without_collector():
         writer = _Writer(decided(plan))
         writer.write()
-    return writer
+    return _Written(writer.crossings, writer.relaid)
 
 
 def crossing_bytes(plan: State) -> int:

@@ -4,9 +4,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.compiler.cli.main import main
 from partita.compiler.inputs import lines
@@ -71,6 +73,33 @@ def test_lower_prints_every_form(run: Run, form: str):
     result = run("lower", "mlp.py:chain", *SHAPES, *MESH, *TACTICS, "--to", form)
     assert result.exit_code == 0
     assert ("all_reduce" in result.output) == (form == "spmd") or form not in ("spmd", "unfused")
+
+
+def test_lower_writes_a_form_to_a_file(run: Run):
+    result = run("lower", "mlp.py:chain", *SHAPES, *MESH, *TACTICS, "--to", "stablehlo", "-o", "chain.mlir")
+    assert (result.exit_code, result.output) == (0, "wrote chain.mlir\n")
+    assert "stablehlo.all_reduce" in Path("chain.mlir").read_text()
+
+
+def test_lower_saves_a_program(run: Run):
+    arguments = "lower", "mlp.py:chain", *SHAPES, *MESH, *TACTICS, "--emit", "saved"
+    assert "name it: --output step.partita-program" in run(*arguments).output
+    assert "did you mean `cpu`?" in run(*arguments, "-o", "chain", "--platform", "cpus").output
+    assert run(*arguments, "-o", "chain").output == "wrote chain\n"
+    x, w1, w2 = (np.full(shape, 0.5, np.float32) for shape in ((256, 8), (8, 16), (16, 8)))
+    np.testing.assert_array_equal(pt.load_compiled("chain")(x, w1, w2), x @ w1 @ w2)
+
+
+def test_a_plan_file_gives_the_mesh_and_the_first_tactics(run: Run):
+    Path("chain.partita").write_text("mesh data=4, model=2\n\nplan chain {\n  tile x.0 @data\n}\n")
+    by_tactics = run("lower", "mlp.py:chain", *SHAPES, *MESH, *TACTICS).output
+    assert run("lower", "mlp.py:chain", *SHAPES, "--plan", "chain.partita", *TACTICS[2:]).output == by_tactics
+    run("lower", "mlp.py:chain", *SHAPES, "--plan", "chain.partita", *TACTICS[2:], "-o", "chain.mlir")
+    assert Path("chain.mlir").read_text() == by_tactics
+    on_another = run("lower", "mlp.py:chain", *SHAPES, "--plan", "chain.partita", "--mesh", "data=8").output
+    assert 'array.mesh = "data=8"' in on_another
+    assert ["w1", "f32[8,", "16]"] in words(run("show", "mlp.py:made", "--plan", "chain.partita"))
+    assert "no such file" in run("show", "mlp.py:made", "--plan", "none.partita").output
 
 
 def test_values_that_differ_in_a_number_and_have_one_layout_share_a_row():
