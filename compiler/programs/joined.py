@@ -46,16 +46,21 @@ from ..trace.trace import Traced
 from .calls import Between, Call, Calls, Value
 
 
-def join(traced: Traced, calls: Calls) -> Graph:
-    """The graph of a program that was read."""
-    return _Joined(traced, calls).graph()
+def join(traced: Traced, calls: Calls, out_on: Mesh | None = None) -> Graph:
+    """The graph of a program that was read. Raises Error if `out_on` has the name of another set of the program."""
+    for each in calls.sets:
+        if out_on is not None and each.devices == out_on.devices and each is not out_on:
+            title = f"`out_on` is the set {out_on}, and `{traced.name}` uses another one of that name: {each}"
+            raise traced.function.error(title, 'give it a name of its own: pt.Mesh(data=2).on("results")')
+    return _Joined(traced, calls, out_on).graph()
 
 
 class _Joined:
     """Writes a graph: its kernels, and the values on each set."""
 
-    def __init__(self, traced: Traced, calls: Calls) -> None:
-        self.traced, self.calls = traced, calls
+    def __init__(self, traced: Traced, calls: Calls, out_on: Mesh | None) -> None:
+        self.traced, self.calls, self.out_on = traced, calls, out_on
+        self.sets = [*dict.fromkeys([*calls.sets, *filter(None, [out_on])])]
         self.name = traced.name if traced.name.isidentifier() else "program"
         self.block = Block()
         self.values = dict[Value, SSAValue]()
@@ -85,7 +90,7 @@ class _Joined:
             if value not in self.values:
                 self.argument(value, self.whole(value))
         self.in_order(arguments)
-        results = [self.values[value] for value in self.calls.results]
+        results = [self.returned(self.values[value]) for value in self.calls.results]
         self.block.add_op(flow.ReturnOp(results))
         types = [cast(ArrayType, value.type) for value in results]
         op = flow.GraphOp(self.name, Region(self.block), types)
@@ -93,6 +98,9 @@ class _Joined:
         constants = tuple(unwrap(cast(Array, value.array)) for value in self.constants)
         own = (*names, *(f"const/{number}" for number in range(len(constants))))
         set_names(op, own, self.traced.result_names)
+        if self.out_on is not None:
+            # Perhaps no kernel runs there.
+            op.attributes[f"{MESH}.{self.out_on.devices}"] = StringAttr(str(self.out_on))
         module = Module([op, *self.kernels.values()])
         module.verify()
         lines = dict(enumerate(map(source_line_of, self.origins), len(own)))
@@ -179,6 +187,14 @@ class _Joined:
         struct = physical(value.aval)
         return ArrayType.of(str(struct.dtype), Layout.of(struct.shape), on.devices)
 
+    def returned(self, made: SSAValue) -> SSAValue:
+        """A result: where it is made, or whole on each device of the set on which results are wanted."""
+        have = cast(ArrayType, made.type)
+        if self.out_on is None or have.on == self.out_on.devices:
+            return made
+        wanted = ArrayType.of(have.dtype, Layout.of(have.layout.global_shape), self.out_on.devices)
+        return self.moved(made, wanted)
+
     def moved(self, source: SSAValue, wanted: ArrayType) -> SSAValue:
         """Redistributes a value on its set, and transfers it if the wanted one is on another set."""
         have = cast(ArrayType, source.type)
@@ -202,7 +218,7 @@ class _Joined:
         return op.results[0]
 
     def on(self, name: str) -> Mesh:
-        return next(each for each in self.calls.sets if each.devices == name)
+        return next(each for each in self.sets if each.devices == name)
 
     def in_order(self, arguments: Sequence[Value]) -> None:
         """Puts the graph's arguments in the order of the program's."""

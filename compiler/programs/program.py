@@ -10,6 +10,8 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 from jax import Array
 
 from ...dialects.definitions.registry import definitions
+from ...dialects.ground.validation import refused
+from ...dialects.mesh import Mesh
 from ..graph.graph import Graph
 from ..graph.run import CompiledGraph
 from ..inputs.arguments import UserFunction
@@ -34,9 +36,15 @@ class Program(Generic[P, R]):
 
     __name__: str
 
-    def __init__(self, fn: Callable[P, R], static: Sequence[str], devices: Mapping[str, Sequence[Device]] | None) -> None:
+    def __init__(
+        self,
+        fn: Callable[P, R],
+        static: Sequence[str],
+        devices: Mapping[str, Sequence[Device]] | None,
+        out_on: Mesh | None = None,
+    ) -> None:
         self.function = UserFunction.of(fn, static)
-        self.fn, self.static, self.devices = fn, static, devices
+        self.fn, self.static, self.devices, self.out_on = fn, static, devices, out_on
         self.graphs = dict[Hashable, Graph]()
         self.compiled = dict[Hashable, CompiledGraph]()
         self.bound: tuple[object, ...] = ()
@@ -68,7 +76,7 @@ class Program(Generic[P, R]):
         if key not in self.graphs:
             with reading():
                 traced = trace(self.fn, *args, static_argnames=self.static, **kwargs)
-            self.graphs[key] = join(traced, read_calls(traced.function, traced.jaxpr))
+            self.graphs[key] = join(traced, read_calls(traced.function, traced.jaxpr), self.out_on)
         return self.graphs[key]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -111,6 +119,7 @@ def program(
     *,
     static_argnames: Sequence[str] = (),
     devices: Mapping[str, Sequence[Device]] | None = None,
+    out_on: Mesh | None = None,
 ) -> Program[P, R]: ...
 @overload
 def program(
@@ -118,6 +127,7 @@ def program(
     *,
     static_argnames: Sequence[str] = (),
     devices: Mapping[str, Sequence[Device]] | None = None,
+    out_on: Mesh | None = None,
 ) -> Callable[[Callable[P, R]], Program[P, R]]: ...
 # Any: the overloads have the types.
 def program(
@@ -125,13 +135,14 @@ def program(
     *,
     static_argnames: Sequence[str] = (),
     devices: Mapping[str, Sequence[Device]] | None = None,
+    out_on: Mesh | None = None,
 ) -> Any:
     """A function that calls kernels, as one dataflow graph of kernels and transfers. Also a decorator.
 
     JAX code between kernels runs where its operands are. A program of a derivative is `pt.program(jax.value_and_grad(f))`: one
     graph, in which the derivative of each kernel is a kernel on the same set. `devices` says which devices sets have, by name;
-    the others have free ones. A call raises Error, with the line, for code with operands on several device sets, and for
-    kernels in a loop of JAX.
+    the others have free ones. Results are where they are made or, with `out_on`, whole on each device of that set. A call
+    raises Error, with the line, for code with operands on several device sets, and for kernels in a loop of JAX.
 
         @pt.program
         def f(v):
@@ -139,7 +150,10 @@ def program(
             return b(x), a(c(x))
     """
 
+    if out_on is not None and not isinstance(out_on, Mesh):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refused("out_on", "a device set", out_on, "give a set of the program: out_on=pt.devices(2)")
+
     def made(fn: Callable[P, R]) -> Program[P, R]:
-        return Program(fn, static_argnames, devices)
+        return Program(fn, static_argnames, devices, out_on)
 
     return made if fn is None else made(fn)
