@@ -63,7 +63,10 @@ class Conflict:
             where = coordinates(sets.ops[self.key[0]])
             return f"left open: {crossing} cross between device sets. It runs on {where}, where the fewest bytes cross"
         now, each = cost(self.plan), self.plan.table.conflicts[self.key]
-        costs = f"a device receives {of_bytes(now.bytes)} and computes {of_flops(now.flops)}"
+        received, computed = of_bytes(now.bytes), of_flops(now.flops)
+        costs = f"a device receives {received} and computes {computed}"
+        if self.plan.table.sets is not None:
+            costs = f"one device of each set, together, receive {received} and compute {computed}"
         return f"left open: {costs}. {_while_open(self.plan, each)}"
 
     def __repr__(self) -> str:

@@ -47,7 +47,7 @@ MOST_VALUES = 8
 """The most values of an op, the smallest ones, that are tried alone and in pairs."""
 
 MOST_WAYS = 5
-"""The most ways out that a conflict lists."""
+"""The most ways out that a conflict of an axis lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
     made = [
         Resolution(
             way.value,
-            str(way.key[2]),
+            ", ".join(plan.mesh.apart) if way.where else str(way.key[2]),
             way.dim,
             way.where,
             way.first,
@@ -231,7 +231,9 @@ def _best(plan: State, found: Sequence[_Tried]) -> Ways:
         for way, cost, _, stored in found
     ]
     made.sort(key=lambda each: (each.price, each.first))
-    shown = tuple({(each.bytes, each.flops, each.where): each for each in reversed(made)}.values())[::-1][:MOST_WAYS]
+    shown = tuple({(each.bytes, each.flops, each.where): each for each in reversed(made)}.values())[::-1]
+    # Each device set is one.
+    shown = tuple(each for number, each in enumerate(shown) if number < MOST_WAYS or each.where)
     return Ways(shown, frozenset[ValueId]().union(*(each.touched for each in found)))
 
 
@@ -348,9 +350,11 @@ def _ways(plan: State, key: Key) -> Iterator[_Way]:
 
 
 def _on_sets(plan: State, key: Key) -> Iterator[_Way]:
-    """Yields the ways out by which an op runs on one of the device sets that hold operands of it."""
+    """Yields the ways out by which an op runs on one of the device sets that hold operands of it, or where it runs now."""
+    sets = plan.table.sets
+    assert sets is not None, "the plan has device sets"
     name, part = name_of_op(plan, key[0]), parts(plan.source.program)[plan.source.program.nodes[key[0]].main]
-    for devices in dict.fromkeys(each.on for each in between_sets(plan)[key[0]].values()):
+    for devices in dict.fromkeys([*(each.on for each in between_sets(plan)[key[0]].values()), sets.ops[key[0]]]):
         where = along(devices)
         yield _Way(key, name, None, partial(on, values=name, where=where), False, part, tuple(where.items()))
 

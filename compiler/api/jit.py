@@ -6,7 +6,6 @@ A plan is made once for each kind of arguments: their tree, shapes, dtypes, weak
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 from collections import OrderedDict
@@ -22,7 +21,7 @@ from ...dialects.definitions.registry import definitions
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error, did_you_mean, warn
 from ...dialects.mesh import Mesh
-from ..inputs.arguments import UserFunction, donated, leaf_names, names_at
+from ..inputs.arguments import Method, UserFunction, donated, leaf_names, names_at
 from ..inputs.checks import mesh_given, shown, tactics_given
 from ..jax_private import Device, Tracer, jax, tree
 from ..run.boundary_resharding import PlacementWarning, gathered, moved_arguments
@@ -44,7 +43,7 @@ _CURES = (
 )
 
 
-class Jitted(Generic[P, R]):
+class Jitted(Method, Generic[P, R]):
     """A partitioned function with the signature of the original; made by `pt.jit`.
 
     Like a `jax.jit` function, it accepts NumPy arrays and numbers where the original takes `jax.Array`.
@@ -67,7 +66,6 @@ class Jitted(Generic[P, R]):
         self.function = function
         self.devices = options.get("devices")
         self.passed_on = {name: given for name, given in options.items() if name in PASSED_ON}
-        self.bound: tuple[object, ...] = ()
         functools.update_wrapper(self, fn, updated=())
         self.signature = function.signature
         self.donated = donated(function, _named(fn, options, "donate"))
@@ -91,16 +89,7 @@ class Jitted(Generic[P, R]):
     # Any: the parameters of a method are those of the function but one.
     def __get__(self, instance: object, owner: type | None = None) -> Jitted[Any, R]:
         """Binds a method: the instance becomes the first argument, as for any function."""
-        if instance is None:
-            return self
-        method = copy.copy(self)
-        method.bound = (instance,)
-        return method
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """The signature without the arguments that are bound: a method lacks its first one."""
-        return self.signature.replace(parameters=list(self.signature.parameters.values())[len(self.bound) :])
+        return self if instance is None else self.bind_to(instance)
 
     @property
     def _issued(self) -> Issued[R]:
@@ -151,11 +140,11 @@ class Jitted(Generic[P, R]):
         said = tuple(leaf.sharding if placed and _is_placed(leaf) else None for leaf in cast("list[Array]", leaves))
         return kind, said
 
-    def plan(self, *args: object, **kwargs: object) -> Plan[R]:
+    def plan(self, /, *args: object, **kwargs: object) -> Plan[R]:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s."""
         return self._planned((*self.bound, *args), kwargs)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         given = (*self.bound, *args)
         issued = self._issued
         # It looks at each kind of arguments once.
@@ -220,20 +209,20 @@ class Jitted(Generic[P, R]):
         text = f"`pt.jit` of `{self.__name__}` has no tactics: each of the {self.mesh.size} devices computes all of it. "
         warn(PlacementWarning(f'{text}Give some, such as tactics=[pt.DataParallel("data")]'))
 
-    def trace(self, *args: object, **kwargs: object) -> JaxTraced:
+    def trace(self, /, *args: object, **kwargs: object) -> JaxTraced:
         """Returns JAX's `Traced`, as `jax.jit(f).trace` does. `jax.export` accepts functions that have this method."""
         traced = cast(Any, self._issued.jitted).trace(*self.bound, *args, **kwargs)
         self._warn_of_no_tactics()
         return traced
 
-    def lower(self, *args: object, **kwargs: object) -> Lowered:
+    def lower(self, /, *args: object, **kwargs: object) -> Lowered:
         """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
         lowered = cast(Any, self._issued.jitted).lower(*self.bound, *args, **kwargs)
         self._warn_of_no_tactics()
         return lowered
 
     # Any: a tree of `jax.ShapeDtypeStruct`s, with the structure of the result.
-    def eval_shape(self, *args: object, **kwargs: object) -> Any:
+    def eval_shape(self, /, *args: object, **kwargs: object) -> Any:
         """The shapes and the shardings of the results, as `jax.jit(f, out_shardings=...).eval_shape` gives them.
 
         Of a training step, those of the next state: what a checkpoint is restored to.

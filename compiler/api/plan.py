@@ -477,7 +477,7 @@ def plan(fn: Callable[..., R], mesh: Mesh, /, *args: object, static_argnames: Se
     return start(trace(fn, *args, static_argnames=static_argnames, **kwargs), mesh)
 
 
-def _save(plan: State, path: str, platforms: Sequence[str] | None, donate: Patterns) -> None:
+def _save(plan: State, path: str | Path, platforms: Sequence[str] | None, donate: Patterns) -> None:
     lower(plan, "whole").save(path, platforms, donate)
 
 

@@ -135,6 +135,8 @@ def lower(form: str, output: str | None, platforms: tuple[str, ...], **what: Unp
     leads from each of the first four to the next. stablehlo: each kernel as JAX lowers it; saved: a file for
     `pt.load_compiled`, in processes that have none of the model's code.
     """
+    if platforms and form != "saved":
+        raise Error(f"--platform is for saved programs, and this prints `{form}`", helps=["write it with --emit saved"])
     if form == "saved":
         from ..graph.graph import lower
 

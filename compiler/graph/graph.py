@@ -186,7 +186,7 @@ class Graph(GraphModule):
         return CompiledGraph(self, devices, donate)
 
     @checked
-    def save(self, path: str, platforms: Sequence[str] | None = None, donate: Patterns = ()) -> None:
+    def save(self, path: str | Path, platforms: Sequence[str] | None = None, donate: Patterns = ()) -> None:
         """Write the graph to a file that `pt.load_compiled` runs, in a process that has none of the model's code.
 
         Kernels are exported by JAX, for all `platforms` (`cpu`, `tpu`, `cuda`, `rocm`; by default that of this process), and

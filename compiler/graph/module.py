@@ -37,6 +37,10 @@ class Caller(Protocol):
         """The leaves of a call's arguments, as the program takes them."""
         ...
 
+    def takes_as_given(self, args: Sequence[object]) -> bool:
+        """Whether the leaves of these arguments are what the program takes, in its order. They fit, as `flatten` says."""
+        ...
+
     def unflatten(self, leaves: Sequence[Array]) -> object:
         """The result of a call, of the results of the program."""
         ...

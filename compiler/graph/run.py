@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from operator import is_
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -182,7 +182,7 @@ class CompiledGraph:
         return compiled
 
     # Any: the results have the tree structure that the traced function returns, which a graph does not know.
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         """Issues the programs one after another, and returns the results at once. Raises Error within a host callback."""
         check_outside(self.graph.name)
         found, structure = tree.tree_flatten(args)
@@ -190,30 +190,31 @@ class CompiledGraph:
             if self.last is not None and not kwargs and structure == self.last:
                 if self.alone is not None:
                     try:
-                        return self.returned(CONTROLLER.run(self.alone, *found, *self.consts))
-                    except (TypeError, ValueError, RuntimeError) as error:
+                        made = CONTROLLER.run(self.alone, *found, *self.consts)
+                    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
                         # What JAX refuses is placed, or gets an error of ours.
-                        if isinstance(error, RuntimeError) and not any(map(_is_deleted, found)):
+                        if isinstance(error, RuntimeError) and all(map(_is_array, found)):
                             raise
+                    else:
+                        return self.returned(made)
                 elif all(map(_is_there, found, self.inputs)):
                     return self.results(found)
             caller = self.caller
             leaves = caller.flatten(args, kwargs) if caller is not None else self.given(cast("Sequence[Array]", args), kwargs)
             self.check(leaves)
-            # The leaves of the tree, and nothing else, are what the programs take.
-            is_as_given = not kwargs and len(found) == len(leaves) and all(map(is_, found, leaves)) and not self.is_packed
+            is_as_given = not kwargs and not self.is_packed and (caller is None or caller.takes_as_given(args))
             self.last = structure if is_as_given else None
-            return self.results([*map(_placed, leaves, self.inputs)])
+            with jax.ensure_compile_time_eval():
+                placed = [*map(_placed, leaves, self.inputs)]
+            return self.results(placed)
 
-    # Any: the results have the tree structure that the traced function returns, which a graph does not know.
-    def results(self, leaves: Sequence[Array]) -> Any:
+    def results(self, leaves: Sequence[Array]) -> object:
         """Issues the programs, for arguments on their devices."""
         env = dict(enumerate((*leaves, *self.consts)))
         self.issue(env)
         return self.returned([env[slot] for slot in self.outputs])
 
-    # Any: as above.
-    def returned(self, made: Sequence[Array]) -> Any:
+    def returned(self, made: Sequence[Array]) -> object:
         """The result of a call, of the results of the programs."""
         if self.is_narrow:
             made = [each.astype(type.dtype) for each, type in zip(made, self.types, strict=True)]
@@ -236,7 +237,8 @@ class CompiledGraph:
     def consts(self) -> list[Array]:
         """The arrays that the function closes over, on the devices."""
         own = () if self.caller is None else self.caller.consts
-        return [_placed(*each) for each in zip(own, self.inputs[len(self.inputs) - len(own) :], strict=True)]
+        with jax.ensure_compile_time_eval():
+            return [_placed(*each) for each in zip(own, self.inputs[len(self.inputs) - len(own) :], strict=True)]
 
     def issue(self, env: dict[int, Array]) -> None:
         """Issues the steps, and frees each value after its last reader."""
@@ -251,7 +253,7 @@ class CompiledGraph:
                 del env[slot]
 
     @checked
-    def save(self, path: str, platforms: Sequence[str] | None = None) -> None:
+    def save(self, path: str | Path, platforms: Sequence[str] | None = None) -> None:
         """Write the graph to a file, as `graph.save` does; calls of the saved one donate what this one donates."""
         save(self.graph, path, platforms, self.donate)
 
@@ -301,6 +303,8 @@ class CompiledGraph:
             if _is_deleted(leaf):
                 helps = ["pass the array that the other call returned", "or do not donate it there"]
                 raise Error(f"argument `{name}` was donated to another call, or deleted", helps=helps)
+            if isinstance(leaf, jax.ShapeDtypeStruct):
+                raise Error(f"argument `{name}` must be an array at a call, got a shape", helps=["a shape is enough to plan"])
             if isinstance(leaf, Tracer):
                 raise Error(
                     f"argument `{name}` must be an array, got a traced value",
@@ -351,6 +355,11 @@ def _lies_as(array: Array, form: TravelForm) -> bool:
 
 def _is_deleted(leaf: object) -> bool:
     return isinstance(leaf, Array) and not isinstance(leaf, Tracer) and leaf.is_deleted()
+
+
+def _is_array(leaf: object) -> bool:
+    """Whether a leaf is an array of JAX that is still there."""
+    return type(leaf) is ArrayImpl and not _is_deleted(leaf)
 
 
 def _slots(block: Block) -> dict[SSAValue, int]:

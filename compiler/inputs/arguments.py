@@ -6,6 +6,7 @@ A leaf's name is its argument's name and the path to it; a static argument has n
                                           -->  params/w, params/b, batch/x, batch/y, xs/0, xs/1
 """
 
+import copy
 import inspect
 import linecache
 import re
@@ -174,6 +175,25 @@ def leaf_names(arguments: Mapping[str, object]) -> list[str]:
         leaves, _ = tree.tree_flatten_with_path(value)
         names += [join(escape(name), *path_parts(keys)) for keys, _ in leaves]
     return names
+
+
+class Method:
+    """What is called like a function, and can be a method of a class: the instance becomes its first argument."""
+
+    signature: inspect.Signature
+    bound: tuple[object, ...] = ()
+    """The instance, if it is bound to one."""
+
+    def bind_to(self, instance: object) -> Self:
+        """The same, bound to an instance. It shares all that is cached."""
+        method = copy.copy(self)
+        method.bound = (instance,)
+        return method
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature without the arguments that are bound."""
+        return self.signature.replace(parameters=list(self.signature.parameters.values())[len(self.bound) :])
 
 
 def abstract(leaf: object) -> ShapedArray:

@@ -6,7 +6,6 @@ same set. Elsewhere it runs at once, on the devices of its set.
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from ...dialects.ground.validation import refused
 from ...dialects.mesh import Mesh
 from ..api.jit import Jitted
 from ..api.plan import Plan, Tactic
+from ..inputs.arguments import Method
 from ..jax_private import Tracer, is_batched, is_staged, jax, traced_apart
 from ..plan.state import State
 from ..run.compiled import device_mesh
@@ -56,7 +56,7 @@ def reading() -> Generator[None]:
         _IS_READ.reset(before)
 
 
-class Kernel(Generic[P, R]):
+class Kernel(Method, Generic[P, R]):
     """A function on a device set, made by `pt.kernel`. Call it like the function."""
 
     __name__: str
@@ -68,11 +68,9 @@ class Kernel(Generic[P, R]):
         self.recorded = dict[int, Partitioned]()
         """The programs of plans, for graphs. A program keeps its plan alive."""
         self.running = dict[tuple[int, ...], Running]()
-        self.bound: tuple[object, ...] = ()
-        """The instance, if it is a method of one."""
         function = self.jitted.function if self.jitted is not None else cast("Plan[R]", fn).source.traced.function
         functools.update_wrapper(self, cast("Callable[P, R]", function.fn), updated=())
-        self.__name__ = function.name
+        self.__name__, self.signature = function.name, function.signature
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__} on {self.mesh}>"
@@ -84,13 +82,9 @@ class Kernel(Generic[P, R]):
     # Any: the parameters of a method are those of the function but one.
     def __get__(self, instance: object, owner: type | None = None) -> Kernel[Any, R]:
         """Binds a method: the instance becomes the first argument, as for any function. A plan is no method."""
-        if instance is None or self.fixed is not None:
-            return self
-        method = copy.copy(self)
-        method.bound = (instance,)
-        return method
+        return self if instance is None or self.fixed is not None else self.bind_to(instance)
 
-    def plan(self, *args: object, **kwargs: object) -> Plan[R]:
+    def plan(self, /, *args: object, **kwargs: object) -> Plan[R]:
         """The plan for these arguments: arrays, or `jax.ShapeDtypeStruct`s.
 
         Raises Error if the function calls another kernel.
@@ -104,7 +98,7 @@ class Kernel(Generic[P, R]):
     def _planned(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Plan[R]:
         return cast("Plan[R]", self.fixed) if self.jitted is None else self.jitted.plan(*args, **dict(kwargs))
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function: within a program it becomes a node of the graph, and elsewhere it runs at once.
 
         Arguments on other devices are moved to those of the set. Returns before the devices are done.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
@@ -14,7 +13,7 @@ from ...dialects.ground.validation import refused
 from ...dialects.mesh import Mesh
 from ..graph.graph import Graph
 from ..graph.run import CompiledGraph
-from ..inputs.arguments import UserFunction
+from ..inputs.arguments import Method, UserFunction
 from ..jax_private import ArrayImpl, Device, Tracer, is_staged, trace_context, trace_state_clean, tree
 from ..run.device_sets import given
 from ..trace.trace import trace
@@ -28,7 +27,7 @@ Owner = TypeVar("Owner")
 Left = ParamSpec("Left")
 
 
-class Program(Generic[P, R]):
+class Program(Method, Generic[P, R]):
     """A function that calls kernels, made by `pt.program`. Call it like the function.
 
     Its first call with each kind of arguments traces it, joins its kernels to a graph, and compiles all of them.
@@ -47,8 +46,7 @@ class Program(Generic[P, R]):
         self.fn, self.static, self.devices, self.out_on = fn, static, devices, out_on
         self.graphs = dict[Hashable, Graph]()
         self.compiled = dict[Hashable, CompiledGraph]()
-        self.bound: tuple[object, ...] = ()
-        """The instance, if it is a method of one."""
+        self.signature = self.function.signature
         functools.update_wrapper(self, fn, updated=())
 
     def __repr__(self) -> str:
@@ -61,13 +59,9 @@ class Program(Generic[P, R]):
     # Any: the parameters of a method are those of the function but one.
     def __get__(self, instance: object, owner: type | None = None) -> Program[Any, R]:
         """Binds a method: the instance becomes the first argument, as for any function."""
-        if instance is None:
-            return self
-        method = copy.copy(self)
-        method.bound = (instance,)
-        return method
+        return self if instance is None else self.bind_to(instance)
 
-    def graph(self, *args: object, **kwargs: object) -> Graph:
+    def graph(self, /, *args: object, **kwargs: object) -> Graph:
         """The graph for these arguments: arrays, or `jax.ShapeDtypeStruct`s. It needs no devices."""
         return self._graph((*self.bound, *args), kwargs)
 
@@ -79,7 +73,7 @@ class Program(Generic[P, R]):
             self.graphs[key] = join(traced, read_calls(traced.function, traced.jaxpr), self.out_on)
         return self.graphs[key]
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._call((*self.bound, *args), kwargs)
 
     def _call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> R:

@@ -7,6 +7,7 @@ fails.
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, Self, cast
 
 import numpy as np
@@ -45,7 +46,7 @@ class Compiled(Generic[R]):
         plan: State,
         devices: Sequence[Device] | None = None,
         donate: Patterns = (),
-        saves: Callable[[str, Sequence[str] | None, Patterns], None] | None = None,
+        saves: Callable[[str | Path, Sequence[str] | None, Patterns], None] | None = None,
     ) -> None:
         self.plan, self.donate, self.saves = plan, donate, saves
         self.traced = traced = plan.source.traced
@@ -99,7 +100,7 @@ class Compiled(Generic[R]):
         how = {"static_argnames": tuple(traced.static), "donate_argnames": names}
         return Issued(traced.name, call, self.mesh.size, **how)
 
-    def __call__(self, *args: object, **kwargs: object) -> R:
+    def __call__(self, /, *args: object, **kwargs: object) -> R:
         """Runs the plan. The results are arrays with the plan's `NamedSharding`s."""
         try:
             # A `shard_map` around runs the plan on its own devices, to which these arrays are not committed.
@@ -114,12 +115,12 @@ class Compiled(Generic[R]):
             warn(PlacementWarning(str(gathered(self.traced.function, self.program.gathered))))
         return results
 
-    def lower(self, *args: object, **kwargs: object) -> Lowered:
+    def lower(self, /, *args: object, **kwargs: object) -> Lowered:
         """Returns JAX's `Lowered`, as `jax.jit(f).lower` does."""
         return cast(Any, self.jitted).lower(self.shapes, *args, **kwargs)
 
     @checked
-    def save(self, path: str, platforms: Sequence[str] | None = None) -> None:
+    def save(self, path: str | Path, platforms: Sequence[str] | None = None) -> None:
         """Write the program to a file that `pt.load_compiled` runs, in a process that has none of the model's code.
 
         It is `plan.lower().save(path)`, which says more, and donates what this callable donates.

@@ -177,6 +177,11 @@ class Traced:
         """Rebuilds the function's result from the results of the program."""
         return tree.tree_unflatten(self.out_tree, as_avals(leaves, self.converted))
 
+    def takes_as_given(self, args: Sequence[object]) -> bool:
+        """Whether the leaves of a call's arguments, given by position, are what the program takes."""
+        del args
+        return not self.static and not any(is_key(aval) or is_void(aval) for aval in self.in_avals)
+
     @cached_property
     def converted(self) -> Mapping[int, ShapedArray]:
         """The results that are something else inside of a program."""

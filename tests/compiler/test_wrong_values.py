@@ -11,6 +11,7 @@ and takes little memory.
 
 import inspect
 import re
+import tempfile
 import time
 import tracemalloc
 import warnings
@@ -59,6 +60,13 @@ def placed() -> pt.Plan:
     return plan().tile("x", 0, "a")
 
 
+def saved() -> str:
+    """A program in a file."""
+    path = str(Path(tempfile.mkdtemp()) / "step")
+    plan().lower().save(path)
+    return path
+
+
 OBJECTS: dict[str, Callable[[], Any]] = {
     "Plan": plan,
     "Graph": lambda: placed().lower("collective"),
@@ -88,7 +96,7 @@ VALID_OF: dict[str, Any] = {
     "define.text": "same(x)  out[i..] = @(x[i..])", "define.function": lambda x: x, "rule.text": "f: add(x, x) => mul(2, x)",
     "constrain.text": "a, _", "Notation.plan.function": None,
     "tactics_from.file": str(ROOT / "examples" / "strategy.toml"), "tactics_from.table": "by_name",
-    "Mesh.split.axis": MESH.place("a"),
+    "Mesh.split.axis": MESH.place("a"), "load_compiled.path": saved(),
     "Notation.arguments.function": "f", "Notation.block.function": "f",
     "Graph.parse.text": "", "Mesh.parse.text": "a=2", "Mesh.is_slow.axes": ("a",), "replay.args": ("", X, W),
     "kernel.devices": MESH, "kernel.static_argnames": (), "program.static_argnames": (),

@@ -37,6 +37,7 @@ NEEDED = {
     "compiler/cost/memory.py:_left_by": TEXT,
     "compiler/graph/graph.py:bytes_per_device": "of the devices of several sets, one that receives most",
     "compiler/graph/nodes.py:counted_collectives": "the bytes of a collective follow from the larger of its two sides",
+    "compiler/graph/saved/file.py:written": "which arrays are in a file, and which beside it",
     "compiler/report/memory_timeline.py:json": TEXT,
     "compiler/shell/screen.py:_shown": TEXT,
     "compiler/structure/attention_keys.py:_smallest": "which of several values is the keys of an attention",

@@ -9,6 +9,7 @@ dicts, lists and tuples, in which the fields of other nodes are keys.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -17,14 +18,17 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from jax import Array
 from jax.core import ShapedArray
+from xdsl.ir import Operation
 
 from ....dialects.ground.errors import Error, did_you_mean
+from ....dialects.op_text import array_types
 from ...inputs.arguments import abstract, leaf_names, leaf_text
 from ...inputs.checks import shown
-from ...inputs.names import Patterns, join, path_parts
+from ...inputs.names import Patterns, as_patterns, join, path_parts
 from ...jax_private import jax, tree
-from ...ops.prng_keys import aval_text, implementation, is_key, unwrap
+from ...ops.prng_keys import aval_text, implementation, is_key, is_void, physical, unwrap
 from ...trace.trace import Traced, as_avals, converted
+from ..module import GraphModule
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 Leaf: TypeAlias = tuple[str, ShapedArray]
@@ -58,6 +62,14 @@ class SavedCall:
         static = {name: shown(value) for name, value in traced.static.items()}
         arguments = [*zip(traced.arg_names, traced.in_avals, strict=False)]
         results = [*zip(traced.result_names, traced.out_avals, strict=True)]
+        for side in (arguments, results):
+            twice = [name for name, count in Counter(name for name, _ in side).items() if count > 1]
+            if twice:
+                helps = ['name the keys of the dict otherwise: 1 and "1" have one name']
+                raise Error(
+                    f"`{traced.name}` has two leaves with the name `{twice[0]}`, by which a saved program knows them",
+                    helps=helps,
+                )
         shape = _shape(tree.tree_unflatten(traced.out_tree, traced.out_avals), iter(range(len(results))))
         return cls(traced.name, inspect.Signature(named), static, [*donated], arguments, results, shape)
 
@@ -73,8 +85,8 @@ class SavedCall:
             "tree": self.tree,
         }
 
-    @classmethod
     # Any: what JSON holds has no types.
+    @classmethod
     def of_json(cls, said: Any, consts: Sequence[np.ndarray]) -> SavedCall:
         """The inverse of `to_json`."""
         parameters = [inspect.Parameter(name, getattr(inspect.Parameter, kind)) for name, kind in said["parameters"]]
@@ -83,9 +95,14 @@ class SavedCall:
         return cls(said["name"], signature, said["static"], said["donated"], arguments, results, said["tree"], consts)
 
     def donates(self, given: Patterns) -> Collection[str]:
-        """The arguments that a call may overwrite. They were named when the program was saved."""
-        del given
-        return self.donated
+        """The arguments that a call may overwrite: those that the file names."""
+        return as_patterns(given)
+
+    def takes_as_given(self, args: Sequence[object]) -> bool:
+        """Whether the leaves of these arguments are what the program takes, in its order."""
+        names = leaf_names(self.signature.bind(*args).arguments)
+        own = [name for name, aval in self.arguments if not is_key(aval) and not is_void(aval)]
+        return names == own
 
     # --- arguments ---------------------------------------------------------------------------------------------------
 
@@ -131,7 +148,10 @@ class SavedCall:
 
     def unflatten(self, leaves: Sequence[Array]) -> object:
         """Rebuilds the result from the results of the program."""
-        arrays, (order, structure) = as_avals(leaves, self.converted), self.returns or self.as_saved
+        arrays = as_avals(leaves, self.converted)
+        if self.returns is None:
+            return _built(self.tree, arrays)
+        order, structure = self.returns
         return tree.tree_unflatten(structure, [arrays[at] for at in order])
 
     @cached_property
@@ -139,25 +159,23 @@ class SavedCall:
         """The results that are something else inside of the program."""
         return converted([aval for _, aval in self.results])
 
-    @cached_property
-    def as_saved(self) -> tuple[Sequence[int], object]:
-        """The same as `returns`, of dicts, lists and tuples."""
-        return tree.tree_flatten(_built(self.tree))
-
     def returning(self, like: object) -> SavedCall:
         """The same, with results that have the structure of `like`. Raises Error if that has other leaves."""
-        found, structure = tree.tree_flatten_with_path(like)
+        try:
+            found, structure = tree.tree_flatten_with_path(like)
+        except (RecursionError, SystemError):
+            raise Error("`like` cannot be nested so deeply", helps=["give what the function returned"]) from None
         names = [join("result", *path_parts(keys)) for keys, _ in found]
         known = {name: at for at, (name, _) in enumerate(self.results)}
         if {*names} == {*known}:
             return replace(self, returns=([known[name] for name in names], structure))
         notes = [*(f"`{name}` is missing" for name in known if name not in names)]
         notes += [f"`{name}` is none of the program's" for name in names if name not in known]
-        title = f"`like` has other leaves than the results of `{self.name}`"
+        title = f"`like` must have the leaves of the results of `{self.name}`"
         raise Error(title, notes=notes[:4], helps=["give what the function returned, or `jax.eval_shape` of it"])
 
 
-def _shape(node: Any, numbers: Iterator[int]) -> Json:
+def _shape(node: object, numbers: Iterator[int]) -> Json:
     """A tree as JSON: the number of a leaf, None, or `[KIND, [KEY, NODE], ...]`."""
     if node is None:
         return None
@@ -172,20 +190,44 @@ def _is_below(node: object, each: object) -> bool:
     return each is not node
 
 
-# Any: JAX's kinds of keys have no common type.
-def _key(key: Any) -> Json:
+def _key(key: object) -> Json:
     """A key of a dict as it is, if JSON has such keys; else as it is in names."""
     found = getattr(key, "key", None)
     return found if isinstance(found, str | int) else path_parts([key])[0]
 
 
-def _built(node: Json) -> object:
-    """The inverse of `_shape`, of the numbers."""
+def _built(node: Json, leaves: Sequence[object]) -> object:
+    """The inverse of `_shape`."""
     if node is None or isinstance(node, int):
-        return node
+        return None if node is None else leaves[node]
     kind, *children = cast("list[Any]", node)
-    found = {key: _built(each) for key, each in children}
+    found = {key: _built(each, leaves) for key, each in children}
     return found if kind == "dict" else {"tuple": tuple, "list": list}[kind](found.values())
+
+
+def _numbers(node: Json) -> Iterator[int]:
+    """The leaves of a tree that is JSON."""
+    if isinstance(node, int):
+        yield node
+    elif node is not None:
+        for _, each in cast("list[Any]", node)[1:]:
+            yield from _numbers(each)
+
+
+def check_ends(call: SavedCall, graph: GraphModule) -> None:
+    """Raises ValueError unless a call has the arguments and results of the graph."""
+    types = array_types((*graph.op.body.block.args, *cast(Operation, graph.op.body.block.last_op).operands))
+    consts = [(f"const/{at}", each.shape, each.dtype.name) for at, each in enumerate(call.consts)]
+    avals = ((name, physical(aval)) for name, aval in call.arguments), ((name, physical(aval)) for name, aval in call.results)
+    ins, outs = ([(name, each.shape, str(each.dtype)) for name, each in side] for side in avals)
+    names = (*graph.arguments, *graph.results)
+    own = [(name, type.layout.global_shape, type.dtype) for name, type in zip(names, types, strict=True)]
+    if [*ins, *consts, *outs] != own:
+        raise ValueError("its arguments and results are not those of the graph")
+    if sorted(_numbers(call.tree)) != [*range(len(outs))]:
+        raise ValueError("the tree of its result has other leaves than there are results")
+    if not {*call.donated} <= {*call.signature.parameters}:
+        raise ValueError("it donates what is no argument")
 
 
 def _leaf_json(name: str, aval: ShapedArray) -> Json:
@@ -201,4 +243,7 @@ def _leaf(said: Any) -> Leaf:
         dtype = jax.eval_shape(partial(jax.random.key, impl=said["key"]), 0).dtype
     else:
         dtype = jax.dtypes.float0 if said["dtype"] == "float0" else np.dtype(said["dtype"])
+        if dtype != jax.dtypes.float0 and jax.dtypes.canonicalize_dtype(dtype) != dtype:
+            title = f"the program was saved with numbers of 64 bits: `{said['name']}` is {dtype}"
+            raise Error(title, helps=["set JAX_ENABLE_X64=1, or save it without"])
     return said["name"], ShapedArray(tuple(said["shape"]), dtype, weak_type=said["weak"])

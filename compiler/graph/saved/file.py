@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from threading import get_ident
 from typing import IO, cast
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
@@ -24,9 +27,12 @@ from ...inputs.files import STEP, path_of, reason_of, regular, shown_path
 
 SMALL = 1 << 16
 """The most bytes of an array that is in the file itself."""
+TRIES = 3
+"""How often a file is read that is saved again meanwhile, and its arrays with it."""
 
 _DIGEST = 64
 _BEGIN = b"PK\x03\x04"
+_EXAMPLE = "step.partita-program"
 _AGAIN = "save it again, or copy it again"
 
 
@@ -41,37 +47,56 @@ class SavedFile:
 
 def written(file: object, parts: Mapping[str, bytes], arrays: Sequence[np.ndarray]) -> Path:
     """Writes a file, and the arrays. What was there before stays until all is written. Raises Error if it cannot be written."""
-    path = path_of(file, "path", "step.partita-program")
+    path = path_of(file, "path", _EXAMPLE)
     try:
+        path = path.resolve()
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            title = f"{shown_path(path)} cannot be written: it is {'a folder' if path.is_dir() else 'no regular file'}"
+            raise Error(title, helps=["give the name of a file, new or saved before"])
         small = {number: _inside(array) for number, array in enumerate(arrays) if array.nbytes <= SMALL}
         names = [small[number][0] if number in small else _beside(path, array) for number, array in enumerate(arrays)]
         listed = "\n".join(f"{name} {array.dtype.name}" for name, array in zip(names, arrays, strict=True))
         data = _archive({**parts, "arrays": listed.encode(), **{f"arrays/{name}": own for name, own in small.values()}})
-        made = path.with_name(f"{path.name}.{os.getpid()}")
-        made.write_bytes(data)
-        made.replace(path)
+        with _replacing(path, lambda: path) as stream:
+            stream.write(data)
         folder = _folder(path)
         for each in folder.glob("?" * _DIGEST + ".npy") if folder.is_dir() else ():
             if each.stem not in names:
-                each.unlink()
-    except (OSError, ValueError) as error:
+                each.unlink(missing_ok=True)
+    except (OSError, ValueError, RuntimeError) as error:
         helps = [f"the folder is {Path.cwd()}", "give the name of a file in a folder that exists"]
-        raise Error(f"{shown_path(path)} cannot be written: {reason_of(error)}", helps=helps) from None
+        reason = reason_of(error) if isinstance(error, OSError | ValueError) else error
+        raise Error(f"{shown_path(path)} cannot be written: {reason}", helps=helps) from None
     return path
 
 
 def read(file: object) -> SavedFile:
     """Reads a file. Raises Error for one that is damaged, or no saved program, or that lacks an array beside it."""
-    path = regular(file, "give the name of a file that `save` wrote")
-    try:
-        _check(path)
-        with ZipFile(path) as archive:
-            parts = {each.filename: archive.read(each) for each in archive.infolist()}
-        listed = map(str.split, parts.get("arrays", b"").decode().splitlines())
-        arrays = [_read_array(path, name, dtype, parts) for name, dtype in listed]
-    except OSError as error:
-        raise Error(f"{shown_path(path)} cannot be read: {reason_of(error)}", helps=[_AGAIN]) from None
-    return SavedFile(path, parts, arrays)
+    path = regular(path_of(file, "path", _EXAMPLE), "give the name of a file that `save` wrote")
+    data = _checked(path)
+    for _ in range(TRIES):
+        try:
+            return _read(path, data)
+        except FileNotFoundError as missing:
+            # Saved again meanwhile, it has other arrays.
+            before, data = data, _checked(path)
+            if data == before:
+                beside = shown_path(Path(str(missing.filename)))
+                title = f"{shown_path(path)} closes over an array that lies beside it, and {beside} is missing"
+                raise Error(title, helps=["copy the folder with the file"]) from None
+        except OSError as error:
+            raise Error(f"{shown_path(path)} cannot be read: {reason_of(error)}", helps=[_AGAIN]) from None
+    raise Error(f"{shown_path(path)} is saved again and again, and cannot be read meanwhile", helps=["load it later"])
+
+
+def _read(path: Path, data: bytes) -> SavedFile:
+    with ZipFile(io.BytesIO(data)) as archive:
+        listed = archive.infolist()
+        if any(each.compress_type != ZIP_STORED for each in listed):
+            raise ValueError("parts are compressed")
+        parts = {each.filename: archive.read(each) for each in listed}
+    rows = map(str.split, parts["arrays"].decode().splitlines())
+    return SavedFile(path, parts, [_read_array(path, name, dtype, parts) for name, dtype in rows])
 
 
 def _archive(parts: Mapping[str, bytes]) -> bytes:
@@ -85,25 +110,31 @@ def _archive(parts: Mapping[str, bytes]) -> bytes:
     return data + sha256(data).hexdigest().encode()
 
 
-def _check(path: Path) -> None:
-    """Raises Error for a file whose bytes are not those that were written."""
-    with path.open("rb") as stream:
-        if stream.read(len(_BEGIN)) != _BEGIN:
-            title = f"{shown_path(path)} is no saved program: it does not begin as one"
-            raise Error(title, helps=["give the name of a file that `save` wrote"])
-        stream.seek(0)
-        size = path.stat().st_size
-        if _digest(stream, size - _DIGEST) != stream.read():
-            raise _damaged(path)
+def _checked(path: Path) -> bytes:
+    """The bytes of a file. Raises Error if they are not those that were written."""
+    try:
+        with path.open("rb") as stream:
+            if stream.read(len(_BEGIN)) != _BEGIN:
+                title = f"{shown_path(path)} is no saved program: it does not begin as one"
+                raise Error(title, helps=["give the name of a file that `save` wrote"])
+            data = _BEGIN + stream.read()
+    except OSError as error:
+        raise Error(f"{shown_path(path)} cannot be read: {reason_of(error)}", helps=[_AGAIN]) from None
+    if sha256(data[:-_DIGEST]).hexdigest().encode() != data[-_DIGEST:]:
+        raise _damaged(path)
+    return data
 
 
-def _digest(stream: IO[bytes], left: int) -> bytes:
-    """The checksum of the next bytes of a stream, or of those that it has."""
-    digest = sha256()
-    while left > 0 and (more := stream.read(min(STEP, left))):
-        digest.update(more)
-        left -= len(more)
-    return digest.hexdigest().encode()
+@contextmanager
+def _replacing(path: Path, name: Callable[[], Path]) -> Generator[IO[bytes]]:
+    """A context in which a file is written beside another, whose place it takes at the end if all went well."""
+    made = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}")
+    try:
+        with made.open("w+b") as stream:
+            yield stream
+        made.replace(name())
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def _folder(path: Path) -> Path:
@@ -111,8 +142,9 @@ def _folder(path: Path) -> Path:
 
 
 def _write(stream: IO[bytes], array: np.ndarray) -> None:
-    """Writes an array as a file of NumPy. Types that NumPy has not are written as plain bytes of their size."""
-    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
+    """Writes an array as a file of NumPy: elements of its size, since NumPy has not all types. The type is said elsewhere."""
+    bare = np.asarray(array, order="C").view(f"V{array.dtype.itemsize}")
+    np.lib.format.write_array(stream, bare, allow_pickle=False)
 
 
 def _inside(array: np.ndarray) -> tuple[str, bytes]:
@@ -124,16 +156,21 @@ def _inside(array: np.ndarray) -> tuple[str, bytes]:
 
 def _beside(path: Path, array: np.ndarray) -> str:
     """Writes an array beside the file. Returns its name."""
-    folder = _folder(path)
+    folder, found = _folder(path), list[str]()
     folder.mkdir(exist_ok=True)
-    made = folder / f"{os.getpid()}"
-    with made.open("w+b") as stream:
+    with _replacing(folder / "array", lambda: folder / f"{found[0]}.npy") as stream:
         _write(stream, array)
-        size = stream.tell()
         stream.seek(0)
-        name = _digest(stream, size).decode()
-    made.replace(folder / f"{name}.npy")
-    return name
+        found.append(_digest(stream))
+    return found[0]
+
+
+def _digest(stream: IO[bytes]) -> str:
+    """The checksum of a file."""
+    digest = sha256()
+    while more := stream.read(STEP):
+        digest.update(more)
+    return digest.hexdigest()
 
 
 def _read_array(path: Path, name: str, dtype: str, parts: Mapping[str, bytes]) -> np.ndarray:
@@ -141,14 +178,9 @@ def _read_array(path: Path, name: str, dtype: str, parts: Mapping[str, bytes]) -
     if (inside := parts.get(f"arrays/{name}")) is not None:
         return np.lib.format.read_array(io.BytesIO(inside), allow_pickle=False).view(dtype)
     beside = _folder(path) / f"{name}.npy"
-    try:
-        with beside.open("rb") as stream:
-            found = _digest(stream, beside.stat().st_size).decode()
-    except FileNotFoundError:
-        title = f"{shown_path(path)} closes over an array that lies beside it, and {shown_path(beside)} is missing"
-        raise Error(title, helps=["copy the folder with the file"]) from None
-    if found != name:
-        raise _damaged(beside)
+    with beside.open("rb") as stream:
+        if _digest(stream) != name:
+            raise _damaged(beside)
     return cast(np.ndarray, np.load(beside, mmap_mode="r", allow_pickle=False)).view(dtype)
 
 

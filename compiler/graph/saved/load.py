@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 from jax import Array, export
@@ -19,12 +20,12 @@ from ....dialects.flow import KernelOp
 from ....dialects.ground.errors import Error, first_line
 from ....dialects.ground.validation import checked
 from ....dialects.program_text import read_module
-from ...inputs.files import shown_path
+from ...inputs.files import path_of, shown_path
 from ...jax_private import RELEASE, jax
 from ..module import Caller, GraphModule, name_of, program_key
 from ..run import CompiledGraph, Placed
 from ..travel import TravelForm
-from .call import SavedCall
+from .call import SavedCall, check_ends
 from .file import SavedFile, read
 from .save import FORMAT, kernels_of
 
@@ -34,7 +35,7 @@ class SavedGraph(GraphModule):
     """A graph whose kernels are exported programs."""
 
     call: SavedCall | None = None
-    exported: Mapping[Hashable, export.Exported] | None = None
+    exported: Mapping[Hashable, export.Exported] = field(default_factory=dict[Hashable, export.Exported])
 
     @property
     def caller(self) -> Caller | None:
@@ -43,16 +44,12 @@ class SavedGraph(GraphModule):
     def program(
         self, op: Operation, takes: Sequence[TravelForm], gives: Sequence[TravelForm], there: DeviceMesh | AbstractMesh
     ) -> Callable[..., Sequence[Array]]:
-        if not isinstance(op, KernelOp) or self.exported is None:
+        if not isinstance(op, KernelOp):
             return super().program(op, takes, gives, there)
         exported = self.exported[program_key(op)]
-        # Any: JAX's devices have no types.
-        platform = cast(Any, there).devices.flat[0].platform
-        if platform not in exported.platforms and not (platform == "gpu" and {"cuda", "rocm"} & {*exported.platforms}):
-            title = f"`{self.name}` was saved for {', '.join(exported.platforms)}, and these devices are {platform}"
-            raise Error(title, helps=[f'save it for both: platforms=["{exported.platforms[0]}", "{platform}"]'])
 
         def run(*arrays: Array) -> Sequence[Array]:
+            # Any: JAX does not know what an exported program returns.
             results = cast("Sequence[Array]", cast(Any, exported).call(*arrays))
             return [jax.lax.with_sharding_constraint(each, form.sharding) for each, form in zip(results, gives, strict=True)]
 
@@ -61,7 +58,7 @@ class SavedGraph(GraphModule):
 
 
 @checked
-def load_compiled(path: str, devices: Placed = None, like: object = None) -> CompiledGraph:
+def load_compiled(path: str | Path, devices: Placed = None, like: object = None) -> CompiledGraph:
     """A program that `compiled.save` or `graph.save` wrote, as a callable on devices.
 
     It takes the arguments of the function that was saved: trees whose leaves have the same names, in which a dict may stand for
@@ -71,24 +68,66 @@ def load_compiled(path: str, devices: Placed = None, like: object = None) -> Com
 
         compiled.save("step.partita-program")   -->   step = pt.load_compiled("step.partita-program"); step(params, batch)
     """
-    graph = _graph(read(path))
-    if like is not None and graph.call is not None:
-        graph = replace(graph, call=graph.call.returning(like))
-    return CompiledGraph(graph, devices)
+    file = _opened(path)
+    graph = _graph(file)
+    call = graph.call
+    assert call is not None, "it says how it is called"
+    if like is not None:
+        graph = replace(graph, call=call.returning(like))
+    return CompiledGraph(graph, devices, tuple(call.donated))
+
+
+def _opened(path: object) -> SavedFile:
+    try:
+        return read(path)
+    except Error:
+        raise
+    except Exception as error:
+        # Its checksum is right, so somebody has made it on purpose.
+        raise _of_no_form(path_of(path), error) from error
 
 
 def _graph(file: SavedFile) -> SavedGraph:
-    about = json.loads(file.parts.get("program.json", b"{}"))
-    if about.get("format") != FORMAT:
-        title = f"{shown_path(file.path)} has another form than this version of Partita reads"
-        notes = [f"it has number {about.get('format')}, and this version reads number {FORMAT}"]
-        raise Error(title, notes=notes, helps=["load it with the version that saved it, or save it again"])
-    module = read_module(context(), file.parts["graph.mlir"].decode(), "graph")
-    graph = SavedGraph(module, call=SavedCall.of_json(about["call"], file.arrays))
+    """The graph of a file. Raises Error for a file of another form, and for one of a JAX that this one cannot read."""
     try:
-        made = {key: export.deserialize(bytearray(file.parts[f"kernels/{at}"])) for at, key in enumerate(kernels_of(graph))}
-    except (ValueError, NotImplementedError) as error:
-        title = f"{shown_path(file.path)} was saved with JAX {about['jax']}, which JAX {RELEASE} cannot read"
-        notes = [f"JAX says: {first_line(error)}"]
-        raise Error(title, notes=notes, helps=["save it again, with this version of JAX"]) from error
-    return replace(graph, exported=made)
+        about = json.loads(file.parts["program.json"])
+        if about["format"] != FORMAT:
+            title = f"{shown_path(file.path)} has another form than this version of Partita reads"
+            notes = [f"it has number {about['format']}, and this version reads number {FORMAT}"]
+            raise Error(title, notes=notes, helps=["load it with the version that saved it, or save it again"])
+        module = read_module(context(), file.parts["graph.mlir"].decode(), "graph")
+        module.verify()
+        call, kernels = SavedCall.of_json(about["call"], file.arrays), kernels_of(GraphModule(module))
+        graph = SavedGraph(module, call=call, exported=_kernels(file, about["jax"], kernels))
+        check_ends(call, graph)
+        return graph
+    except Error:
+        raise
+    except Exception as error:
+        raise _of_no_form(file.path, error) from error
+
+
+def _kernels(file: SavedFile, version: str, kernels: Mapping[Hashable, KernelOp]) -> Mapping[Hashable, export.Exported]:
+    """The exported kernels. Raises Error if this JAX cannot read them."""
+    found = dict[Hashable, export.Exported]()
+    for number, (key, op) in enumerate(kernels.items()):
+        try:
+            made = export.deserialize(bytearray(file.parts[f"kernels/{number}"]))
+        except (ValueError, NotImplementedError) as error:
+            title = f"{shown_path(file.path)} was saved with JAX {version}, which JAX {RELEASE} cannot read"
+            notes = [f"JAX says: {first_line(error)}"]
+            raise Error(title, notes=notes, helps=["save it again, with this version of JAX"]) from error
+        if (len(made.in_avals), len(made.out_avals)) != (len(op.operands), len(op.results)):
+            raise ValueError(f"`{name_of(op)}` has other arguments or results than the graph says")
+        platform = jax.default_backend()
+        if platform not in made.platforms and not (platform == "gpu" and {"cuda", "rocm"} & {*made.platforms}):
+            title = f"{shown_path(file.path)} was saved for {', '.join(made.platforms)}, and this process has {platform}"
+            raise Error(title, helps=[f'save it for both: platforms=["{made.platforms[0]}", "{platform}"]'])
+        found[key] = made
+    return found
+
+
+def _of_no_form(path: Path, error: Exception) -> Error:
+    title = f"{shown_path(path)} is no saved program of this version of Partita"
+    notes = [f"reading it raises {type(error).__name__}: {first_line(error)}"]
+    return Error(title, notes=notes, helps=["save it again, or load it with the version that saved it"])

@@ -14,8 +14,8 @@ from xdsl.dialects.func import FuncOp
 
 from ....dialects.array import MESH
 from ....dialects.flow import KernelOp
-from ....dialects.ground.errors import Error, did_you_mean, first_line
-from ....dialects.ground.validation import refused
+from ....dialects.ground.errors import Error, did_you_mean
+from ....dialects.ground.validation import refused, shortened
 from ....dialects.module_op import Module
 from ....dialects.op_text import array_types
 from ...inputs.checks import shown
@@ -23,7 +23,7 @@ from ...inputs.lines import at_line
 from ...inputs.names import Patterns
 from ...jax_private import RELEASE, jax
 from ...run.callbacks import needs_python
-from ...run.extended_shard_map import described, on_no_mesh
+from ...run.extended_shard_map import described, on_no_mesh, on_own_devices
 from ...views.progress import progress
 from ..module import GraphModule, mesh_at, name_of, program_key
 from ..travel import TravelForm
@@ -35,6 +35,9 @@ FORMAT = 1
 
 PLATFORMS = ("cpu", "tpu", "cuda", "rocm")
 
+_STABLE = export.DisabledSafetyCheck.custom_call("LayoutConstraint")
+"""A call by which Fourier transforms ask XLA for a layout. XLA has had it for years, but JAX does not promise it."""
+
 
 def save(graph: GraphModule, path: object, platforms: Sequence[str] | None, donate: Patterns) -> None:
     """Writes a graph to a file. Raises Error for a graph that cannot be saved, with the line or the kernel."""
@@ -42,18 +45,15 @@ def save(graph: GraphModule, path: object, platforms: Sequence[str] | None, dona
     if traced is None:
         helps = ["save what `plan.lower` or `program.graph` made", "a saved program is a file: copy it"]
         raise Error("a graph that was read from text or from a file cannot be saved", helps=helps)
-    names = _checked(platforms)
+    names, call = _checked(platforms), SavedCall.of(traced, sorted(traced.donates(donate)))
     _check_callbacks(graph)
     kernels = kernels_of(graph)
     parts = dict[str, bytes]()
     with progress(f"saving {graph.name}", len(kernels)) as step:
         for number, op in enumerate(kernels.values()):
-            made = _exported(graph, op, names)
-            parts[f"kernels/{number}"] = bytes(made.serialize())
-            names = names or tuple(made.platforms)
+            parts[f"kernels/{number}"] = bytes(_exported(graph, op, names).serialize())
             step()
-    call = SavedCall.of(traced, sorted(traced.donates(donate)))
-    about = {"format": FORMAT, "jax": RELEASE, "platforms": names, "call": call.to_json()}
+    about = {"format": FORMAT, "jax": RELEASE, "call": call.to_json()}
     parts = {"program.json": json.dumps(about, indent=1).encode(), "graph.mlir": _outline(graph).encode(), **parts}
     written(path, parts, [np.asarray(const) for const in traced.consts])
 
@@ -71,15 +71,16 @@ def _exported(graph: GraphModule, op: KernelOp, platforms: Sequence[str] | None)
     mesh = mesh_at(graph, op)
     there = described(mesh)
     takes, gives = ([TravelForm.of(type, mesh, there) for type in array_types(side)] for side in (op.operands, op.results))
-    with on_no_mesh():
+    with on_own_devices(), on_no_mesh():
         try:
             # Without arguments, only the results say how many devices there are.
             ends = tuple(form.sharding for form in gives) if mesh else None
             program = jax.jit(graph.program(op, takes, gives, there), out_shardings=ends)
-            return export.export(program, platforms=platforms)(*(form.struct for form in takes))
+            made = export.export(program, platforms=platforms, disabled_checks=[_STABLE])
+            return made(*(form.struct for form in takes))
         except (ValueError, NotImplementedError) as error:
             title = f"JAX cannot export `{name_of(op)}` of `{graph.name}`"
-            raise Error(title, notes=[f"it says: {first_line(error)}"]) from error
+            raise Error(title, notes=[f"it says: {shortened(' '.join(str(error).split()), 400)}"]) from error
 
 
 def _outline(graph: GraphModule) -> str:
@@ -103,7 +104,8 @@ def _checked(platforms: Sequence[str] | None) -> Sequence[str] | None:
         raise refused("platforms", "a list of platforms", platforms, 'write platforms=["cpu", "tpu"]')
     for each in platforms:
         if each not in PLATFORMS:
-            helps = [*did_you_mean(each, PLATFORMS), f"they are {', '.join(PLATFORMS)}"]
+            close = ["JAX's `gpu` is cuda or rocm"] if each == "gpu" else did_you_mean(each, PLATFORMS)
+            helps = [*close, f"they are {', '.join(PLATFORMS)}"]
             raise Error(f"`platforms` takes names of platforms, got {shown(each)}", helps=helps)
     return platforms
 

@@ -123,7 +123,7 @@ COMPLETED = {
     "explain coll": ["collective"],
     "collectives all_": ["all_gather", "all_reduce", "all_to_all"],
     "collectives over m": ["model"],
-    "lower s": ["spmd"],
+    "lower s": ["spmd", "stablehlo"],
     "diff ": ["main", "full"],
     "branch ": ["main"],
     "help Ze": ["ZeRO"],
