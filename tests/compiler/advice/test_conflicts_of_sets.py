@@ -200,3 +200,37 @@ def test_a_session_finds_explains_and_resolves_it() -> None:
     assert "the conflict is resolved" in said(*lines, "resolve 1 2")
     assert "on('concatenate#0', stage=1)" in said(*lines, "resolve 1 2", "history")
     assert said(*lines, "resolve all", "conflicts") == "no open conflicts"
+
+
+def test_where_the_op_runs_now_is_a_way_out_and_so_is_each_of_many_sets() -> None:
+    def f(x: Any, u: Any) -> Any:
+        with jax.named_scope("a"):
+            a = jnp.tanh(x)
+        with jax.named_scope("b"):
+            b = jnp.sin(x)
+        rest = jnp.tanh(u)
+        with jax.named_scope("c"):
+            c = jnp.cos(u) * u
+        return jnp.concatenate([a, b, rest], axis=1), c
+
+    x, u = np.ones((16, 16), np.float32), np.ones((16, 256), np.float32)
+    plan = pt.plan(f, pt.Mesh(stage=4, data=2), x, u).apply(pt.On({"a": 0, "b": 1, "c": 2}, "stage"))
+    (conflict,) = plan.conflicts
+    assert [each.where for each in conflict.resolutions] == [(("stage", 2),), (("stage", 0),), (("stage", 1),)]
+    assert not plan.apply(pt.Resolve()).conflicts
+
+    def many(x: Any) -> Any:
+        branches = list[Any]()
+        for number in range(8):
+            with jax.named_scope(f"branch{number}"):
+                branches.append(jnp.tanh(x + number))
+        return jnp.concatenate(branches, axis=1)
+
+    plan = pt.plan(many, pt.Mesh(stage=8), x).apply(pt.On({f"branch{at}": at for at in range(8)}, "stage"))
+    assert len(plan.conflicts[0].resolutions) == 8
+
+
+def test_a_conflict_of_sets_along_two_axes_names_both() -> None:
+    plan = pt.plan(diamond, pt.Mesh(pod=2, stage=2, data=2), W, V, X).on("left", pod=0, stage=0).on("right", pod=1, stage=0)
+    (conflict,) = plan.conflicts
+    assert {conflict.axis, *(each.axis for each in conflict.resolutions)} == {"pod, stage"}

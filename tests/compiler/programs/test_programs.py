@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 # pyright: reportUnknownLambdaType=false
 
+import inspect
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -553,6 +554,12 @@ def test_methods_of_modules(kind: Callable[[Any], Any]) -> None:
     value, grads = step(module, X)
     found = jax.value_and_grad(lambda w: (jnp.tanh(X @ w) @ w.T).sum())(jnp.asarray(W))
     close((value, *jax.tree.leaves(grads)), found)
+    # As functions, they have the parameters that are left, and are differentiated and mapped.
+    assert [*inspect.signature(module.first).parameters] == ["x"]
+    program: Any = pt.program
+    close(program(module.both)(X), expected)
+    close(program(jax.vmap(module.first))(X[None]), jnp.tanh(X @ W)[None])
+    close(vars(Layers)["both"](self=module, x=X), expected)
 
 
 class Scaled:
