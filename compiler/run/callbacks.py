@@ -121,7 +121,7 @@ class _Kept:
 def check_outside(name: str) -> None:
     """Raises Error within a host callback: its devices wait for it, and so would what is called on them."""
     if outer := _OUTER.get():
-        helps = ["call it before, and give its result to the callback", "or compute it there with NumPy"]
+        helps = ["call it before, and give its result to the callback", "or compute it with NumPy"]
         raise Error(f"`{name}` is called in a host callback of {outer}, whose devices wait for the callback", helps=helps)
 
 
