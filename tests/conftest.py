@@ -18,6 +18,7 @@ import hypothesis
 import pytest
 from expected_texts import golden
 from figures import figures
+from hypothesis.internal.conjecture import providers
 from mlir_files import pytest_collect_file
 from shuffled import pytest_collection_modifyitems
 
@@ -54,6 +55,8 @@ gc.set_threshold(200_000, 50, 1_000)
 hypothesis.settings.register_profile("default", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("fuzz", deadline=None, derandomize=False, max_examples=2000)
 hypothesis.settings.load_profile("default")
+# Examples do not depend on the numbers that stand in the modules that a process happens to have loaded.
+providers._get_local_constants = providers.Constants  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 import numpy as np
 from jax import Array
+from jax.export import Exported
 from jax.sharding import AbstractMesh, Mesh as DeviceMesh
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -22,7 +23,7 @@ from ...rewrites.lower.to_flow import change
 from ..inputs.lines import SourceLine
 from ..inputs.names import Patterns
 from ..trace.trace import Traced
-from .travel import TravelForm, on_blocks
+from .travel import TravelForm, exported, on_blocks
 
 
 class Caller(Protocol):
@@ -63,6 +64,10 @@ class GraphModule:
     """Of a program of several kernels: the parameters without text of each kernel that has any."""
     lines: Mapping[int, SourceLine] = field(default_factory=dict[int, SourceLine])
     """Of a program of several kernels: the line for which each node runs, by the number of the node."""
+    exported: Mapping[Hashable, Exported] = field(default_factory=dict[Hashable, Exported])
+    """Of a saved graph: its kernels, which have no bodies."""
+    saved: Caller | None = None
+    """How a saved graph is called."""
 
     @property
     def op(self) -> GraphOp:
@@ -80,7 +85,7 @@ class GraphModule:
     @property
     def caller(self) -> Caller | None:
         """How the graph is called; None if it takes and returns arrays by position."""
-        return self.traced
+        return self.traced if self.saved is None else self.saved
 
     @cached_property
     def sets(self) -> dict[str, Mesh]:
@@ -108,14 +113,6 @@ class GraphModule:
         """The device-local functions by name. Equal kernels share one function."""
         return {op.sym_name.data: op for op in self.module.body.block.ops if isinstance(op, FuncOp)}
 
-    def program(
-        self, op: Operation, takes: Sequence[TravelForm], gives: Sequence[TravelForm], there: DeviceMesh | AbstractMesh
-    ) -> Callable[..., Sequence[Array]]:
-        """The function of a kernel or a redistribution, on arrays as they travel."""
-        name = name_of(op)
-        local = change(op) if isinstance(op, RedistributeOp) else self.kernels[name]
-        return on_blocks(name, local.body.block, foreign_of(self, name), takes, gives, there)
-
 
 def name_of(op: Operation) -> str:
     """The name of a node: that of its kernel, or what it does."""
@@ -126,6 +123,21 @@ def program_key(op: Operation) -> Hashable:
     """What nodes have in common that share one program."""
     path = op.path if isinstance(op, RedistributeOp) else None
     return name_of(op), tuple(op.operand_types), tuple(op.result_types), path
+
+
+def program_of(
+    graph: GraphModule,
+    op: Operation,
+    takes: Sequence[TravelForm],
+    gives: Sequence[TravelForm],
+    there: DeviceMesh | AbstractMesh,
+) -> Callable[..., Sequence[Array]]:
+    """The function of a kernel or a redistribution, on arrays as they travel."""
+    name = name_of(op)
+    if isinstance(op, KernelOp) and graph.exported:
+        return exported(name, graph.exported[program_key(op)], gives)
+    local = change(op) if isinstance(op, RedistributeOp) else graph.kernels[name]
+    return on_blocks(name, local.body.block, foreign_of(graph, name), takes, gives, there)
 
 
 def foreign_of(graph: GraphModule, kernel: str) -> tuple[object, ...]:

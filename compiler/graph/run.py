@@ -36,7 +36,7 @@ from ..run.device_code import run_local
 from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, on_own_devices, over_devices
 from ..views.progress import progress
-from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key, set_at
+from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key, program_of, set_at
 from .saved.save import save
 from .travel import Moves, TravelForm
 
@@ -167,7 +167,7 @@ class CompiledGraph:
         """
         graph, name, mesh = self.graph, name_of(op), mesh_at(self.graph, op)
         takes, gives = ([self._form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
-        program = Tokened(f"{name}` in `{graph.name}", graph.program(op, takes, gives, self._there(mesh)), bool(gives_up))
+        program = Tokened(f"{name}` in `{graph.name}", program_of(graph, op, takes, gives, self._there(mesh)), bool(gives_up))
         with on_no_mesh():
             made = jax.jit(program.function, donate_argnums=gives_up).lower(*(form.struct for form in takes))
 

@@ -16,6 +16,7 @@ from itertools import count
 from typing import Any, Self, cast
 
 from jax import Array, ShapeDtypeStruct
+from jax.export import Exported
 from jax.sharding import AbstractMesh, Mesh as DeviceMesh, NamedSharding, PartitionSpec
 from xdsl.ir import Block
 
@@ -93,6 +94,18 @@ def on_blocks(
 
     local.__name__ = name
     return over_devices(local, there, [form.spec for form in takes], [form.spec for form in gives])
+
+
+def exported(name: str, program: Exported, gives: Sequence[TravelForm]) -> Callable[..., Sequence[Array]]:
+    """The function of a program that JAX has exported, whose results lie as they travel."""
+
+    def run(*arrays: Array) -> Sequence[Array]:
+        # Any: JAX does not know what an exported program returns.
+        results = cast("Sequence[Array]", cast(Any, program).call(*arrays))
+        return [jax.lax.with_sharding_constraint(each, form.sharding) for each, form in zip(results, gives, strict=True)]
+
+    run.__name__ = name
+    return run
 
 
 @dataclass(frozen=True, slots=True)

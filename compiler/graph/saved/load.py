@@ -6,14 +6,11 @@ pt.load_compiled("step.partita-program")   -->   a callable, in a process that h
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
-from jax import Array, export
-from jax.sharding import AbstractMesh, Mesh as DeviceMesh
-from xdsl.ir import Operation
+from jax import export
 
 from ....dialects import context
 from ....dialects.flow import KernelOp
@@ -22,39 +19,11 @@ from ....dialects.ground.validation import checked
 from ....dialects.program_text import read_module
 from ...inputs.files import path_of, shown_path
 from ...jax_private import RELEASE, jax
-from ..module import Caller, GraphModule, name_of, program_key
+from ..module import GraphModule, name_of
 from ..run import CompiledGraph, Placed
-from ..travel import TravelForm
 from .call import SavedCall, check_ends
 from .file import SavedFile, read
 from .save import FORMAT, kernels_of
-
-
-@dataclass(frozen=True, eq=False)
-class SavedGraph(GraphModule):
-    """A graph whose kernels are exported programs."""
-
-    call: SavedCall | None = None
-    exported: Mapping[Hashable, export.Exported] = field(default_factory=dict[Hashable, export.Exported])
-
-    @property
-    def caller(self) -> Caller | None:
-        return self.call
-
-    def program(
-        self, op: Operation, takes: Sequence[TravelForm], gives: Sequence[TravelForm], there: DeviceMesh | AbstractMesh
-    ) -> Callable[..., Sequence[Array]]:
-        if not isinstance(op, KernelOp):
-            return super().program(op, takes, gives, there)
-        exported = self.exported[program_key(op)]
-
-        def run(*arrays: Array) -> Sequence[Array]:
-            # Any: JAX does not know what an exported program returns.
-            results = cast("Sequence[Array]", cast(Any, exported).call(*arrays))
-            return [jax.lax.with_sharding_constraint(each, form.sharding) for each, form in zip(results, gives, strict=True)]
-
-        run.__name__ = name_of(op)
-        return run
 
 
 @checked
@@ -68,13 +37,9 @@ def load_compiled(path: str | Path, devices: Placed = None, like: object = None)
 
         compiled.save("step.partita-program")   -->   step = pt.load_compiled("step.partita-program"); step(params, batch)
     """
-    file = _opened(path)
-    graph = _graph(file)
-    call = graph.call
-    assert call is not None, "it says how it is called"
-    if like is not None:
-        graph = replace(graph, call=call.returning(like))
-    return CompiledGraph(graph, devices, tuple(call.donated))
+    graph, call = _graph(_opened(path))
+    saved = call if like is None else call.returning(like)
+    return CompiledGraph(replace(graph, saved=saved), devices, tuple(call.donated))
 
 
 def _opened(path: object) -> SavedFile:
@@ -87,8 +52,8 @@ def _opened(path: object) -> SavedFile:
         raise _of_no_form(path_of(path), error) from error
 
 
-def _graph(file: SavedFile) -> SavedGraph:
-    """The graph of a file. Raises Error for a file of another form, and for one of a JAX that this one cannot read."""
+def _graph(file: SavedFile) -> tuple[GraphModule, SavedCall]:
+    """The graph of a file, and how it is called. Raises Error for a file of another form, and one of a JAX too old or new."""
     try:
         about = json.loads(file.parts["program.json"])
         if about["format"] != FORMAT:
@@ -97,10 +62,9 @@ def _graph(file: SavedFile) -> SavedGraph:
             raise Error(title, notes=notes, helps=["load it with the version that saved it, or save it again"])
         module = read_module(context(), file.parts["graph.mlir"].decode(), "graph")
         module.verify()
-        call, kernels = SavedCall.of_json(about["call"], file.arrays), kernels_of(GraphModule(module))
-        graph = SavedGraph(module, call=call, exported=_kernels(file, about["jax"], kernels))
+        graph, call = GraphModule(module), SavedCall.of_json(about["call"], file.arrays)
         check_ends(call, graph)
-        return graph
+        return replace(graph, exported=_kernels(file, about["jax"], kernels_of(graph))), call
     except Error:
         raise
     except Exception as error:

@@ -25,7 +25,7 @@ from ...jax_private import RELEASE, jax
 from ...run.callbacks import needs_python
 from ...run.extended_shard_map import described, on_no_mesh, on_own_devices
 from ...views.progress import progress
-from ..module import GraphModule, mesh_at, name_of, program_key
+from ..module import GraphModule, mesh_at, name_of, program_key, program_of
 from ..travel import TravelForm
 from .call import SavedCall
 from .file import written
@@ -75,7 +75,7 @@ def _exported(graph: GraphModule, op: KernelOp, platforms: Sequence[str] | None)
         try:
             # Without arguments, only the results say how many devices there are.
             ends = tuple(form.sharding for form in gives) if mesh else None
-            program = jax.jit(graph.program(op, takes, gives, there), out_shardings=ends)
+            program = jax.jit(program_of(graph, op, takes, gives, there), out_shardings=ends)
             made = export.export(program, platforms=platforms, disabled_checks=[_STABLE])
             return made(*(form.struct for form in takes))
         except (ValueError, NotImplementedError) as error:
