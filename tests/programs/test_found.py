@@ -4,6 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
+from collections import Counter
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import AxisType
+from lowered import executions
 
 import partita as pt
 
@@ -230,3 +232,20 @@ def test_a_program_of_arrays_without_elements_alone_runs() -> None:
     for run in (plan.compile(), plan.lower("collective").run):
         for ours, theirs in zip(run(*args), function(*args), strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_what_is_the_same_in_all_trips_of_a_loop_is_counted_in_each_and_sent_once() -> None:
+    """The counts are an upper bound here: lowering finds that a broadcast of a number in a branch does not vary in the loop."""
+
+    def loss(y: Any, i: Any) -> Any:
+        branch = lambda y: 0.5 * y + y.mean()  # noqa: E731
+        return jnp.tanh(lax.cond(i[0] > 2, branch, branch, y)).sum()
+
+    plan = pt.plan(jax.grad(loss), pt.Mesh(a=3), jnp.ones((3, 3, 3)), jnp.zeros(3, int)).tile("y", 1, "a")
+    plan = plan.tile("add#0", 0, "t:3").tile("backward/broadcast_in_dim#1", 2, "a")
+    _, sent = executions(plan.spmd())
+    counted = Counter[str]()
+    for each in plan.counts().branches.values():
+        counted.update(each)
+    assert sent["all_to_all"] == 2 and counted["all_to_all"] == 6
+    assert plan.check(jnp.ones((3, 3, 3)), jnp.zeros(3, int)) < 1e-3

@@ -127,7 +127,7 @@ class Asked:
 
     def ask(self, said: str, of: object, name: str, is_called: bool) -> None:
         """Asks one question in every way in which it can be asked, and what it answers in turn."""
-        if name in RUNS and not self.runs:
+        if not self.runs and (name in RUNS or (isinstance(of, Graph) and name == "save")):
             return
         if not is_called:
             with saying(said):
@@ -158,6 +158,7 @@ class Asked:
         unknown = [each.name for each in needed if each.name not in self.given]
         assert not unknown, f"nobody asks {said}: `GIVEN` has nothing for {unknown}"
         assert len(needed) < 2, f"nobody asks {said}, which needs {[each.name for each in needed]} together"
+        first = [next(iter(self.given[each.name](of))) for each in needed]
         if not needed:
             yield {}, ()
         for each in parameters:
@@ -167,7 +168,7 @@ class Asked:
                 elif each in needed:
                     yield {}, (value,)
                 else:
-                    yield {each.name: value}, ()
+                    yield {each.name: value}, first
 
     def answered(self, said: str, answer: object, of: object) -> None:
         """Asks an answer: its texts, its items, and, if it is of another kind than what was asked, what it can be asked."""
