@@ -142,7 +142,8 @@ def trade_of(before: Layout, after: Layout) -> Trade | None:
     shape, lengths = before.global_shape, [layout.padded_shape for layout in (before, after)]
     dims = [dim for dim in range(len(shape)) if before.dims[dim] is not after.dims[dim]]
     here, there = ({dim: layout.at(dim) for dim in dims} for layout in (before, after))
-    blocks = {dim: gcd(*(factor.stride for factor in here[dim] + there[dim])) for dim in dims}
+    # What is padded on one side alone may lie on no axis.
+    blocks = {dim: gcd(*(factor.stride for factor in here[dim] + there[dim])) or 1 for dim in dims}
     # Along an axis that stays in its place, each device exchanges the same units with devices of its own coordinate.
     even = [dim for dim in dims if {each[dim] for each in lengths} == {shape[dim]}]
     staying = {factor.axis for dim in even for factor in here[dim] if factor in there[dim]}
