@@ -19,8 +19,7 @@ NEEDED = {
     "compiler/trace/restructured_arguments.py:equal": "the `==` of the user's own values",
     "compiler/ops/jax_expansions.py:unfold": "the Python rule of a primitive that somebody else has defined",
     "compiler/notation/check_equations.py:primitive": "JAX checks the parameters of a primitive that stand in the user's text",
-    "compiler/graph/saved/load.py:_opened": "somebody else's bytes; an Error says what reading them raises",
-    "compiler/graph/saved/load.py:_graph": "the same",
+    "compiler/graph/saved/load.py:_graph": "somebody else's bytes; an Error says what reading them raises",
     "compiler/run/callbacks.py:__call__": "the user's function of the host; the call raises an Error that gives what it raises",
     "compiler/define/definition_trial.py:compiled": "the user's function is tried on arrays; an Error gives what it raises",
 }

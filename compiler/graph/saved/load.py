@@ -37,24 +37,15 @@ def load_compiled(path: str | Path, devices: Placed = None, like: object = None)
 
         compiled.save("step.partita-program")   -->   step = pt.load_compiled("step.partita-program"); step(params, batch)
     """
-    graph, call = _graph(_opened(path))
+    graph, call = _graph(path)
     saved = call if like is None else call.returning(like)
     return CompiledGraph(replace(graph, saved=saved), devices, tuple(call.donated))
 
 
-def _opened(path: object) -> SavedFile:
-    try:
-        return read(path)
-    except Error:
-        raise
-    except Exception as error:
-        # Its checksum is right, so somebody has made it on purpose.
-        raise _of_no_form(path_of(path), error) from error
-
-
-def _graph(file: SavedFile) -> tuple[GraphModule, SavedCall]:
+def _graph(path: object) -> tuple[GraphModule, SavedCall]:
     """The graph of a file, and how it is called. Raises Error for a file of another form, and one of a JAX too old or new."""
     try:
+        file = read(path)
         about = json.loads(file.parts["program.json"])
         if about["format"] != FORMAT:
             title = f"{shown_path(file.path)} has another form than this version of Partita reads"
@@ -68,7 +59,8 @@ def _graph(file: SavedFile) -> tuple[GraphModule, SavedCall]:
     except Error:
         raise
     except Exception as error:
-        raise _of_no_form(file.path, error) from error
+        # The checksum is right, so somebody has made the file on purpose.
+        raise _of_no_form(path_of(path), error) from error
 
 
 def _kernels(file: SavedFile, version: str, kernels: Mapping[Hashable, KernelOp]) -> Mapping[Hashable, export.Exported]:

@@ -24,6 +24,7 @@ from ...inputs.names import Patterns
 from ...jax_private import RELEASE, jax
 from ...run.callbacks import needs_python
 from ...run.extended_shard_map import described, on_no_mesh, on_own_devices
+from ...trace.trace import Traced
 from ...views.progress import progress
 from ..module import GraphModule, mesh_at, name_of, program_key, program_of
 from ..travel import TravelForm
@@ -46,7 +47,7 @@ def save(graph: GraphModule, path: object, platforms: Sequence[str] | None, dona
         helps = ["save what `plan.lower` or `program.graph` made", "a saved program is a file: copy it"]
         raise Error("a graph that was read from text or from a file cannot be saved", helps=helps)
     names, call = _checked(platforms), SavedCall.of(traced, sorted(traced.donates(donate)))
-    _check_callbacks(graph)
+    _check_callbacks(graph, traced)
     kernels = kernels_of(graph)
     parts = dict[str, bytes]()
     with progress(f"saving {graph.name}", len(kernels)) as step:
@@ -110,14 +111,12 @@ def _checked(platforms: Sequence[str] | None) -> Sequence[str] | None:
     return platforms
 
 
-def _check_callbacks(graph: GraphModule) -> None:
+def _check_callbacks(graph: GraphModule, traced: Traced) -> None:
     """Raises Error for a kernel that calls a Python function: a process without it cannot run the kernel."""
-    for name, kernel in graph.kernels.items():
-        for op in kernel.walk():
-            if needs_python(op):
-                assert graph.traced is not None, "it was lowered from a function"
-                lines = (graph.traced.sources.get(each) for each in graph.traced.main.walk() if needs_python(each))
-                line = next((each for each in lines if each is not None), None)
-                helps = ["leave it out of the program that is saved: it is needed where the program is debugged"]
-                title = f"a program that calls Python cannot be saved: `{name}` has a callback{at_line(line)}"
-                raise Error(title, location=line.location() if line else None, helps=helps)
+    name = next((name for name, kernel in graph.kernels.items() if any(map(needs_python, kernel.walk()))), None)
+    if name is not None:
+        lines = (traced.sources.get(op) for op in traced.main.walk() if needs_python(op))
+        line = next(filter(None, lines), None)
+        helps = ["leave it out of the program that is saved: it is needed where the program is debugged"]
+        title = f"a program that calls Python cannot be saved: `{name}` has a callback{at_line(line)}"
+        raise Error(title, location=line.location() if line else None, helps=helps)
