@@ -1,6 +1,7 @@
 """Runs a graph node by node: every kernel and every redistribution is a separate `jax.jit(jax.shard_map(...))`.
 
 A transfer moves blocks one by one, from a device that has the block to one that wants it: that never waits for who makes them.
+Of several processes each issues what runs on its own devices, all in the one order of the graph.
 
     %1 = flow.kernel @a_0(%0);  %2 = flow.transfer %1   -->   program(a_0); blocks to the devices of the other set
 """
@@ -8,7 +9,7 @@ A transfer moves blocks one by one, from a device that has the block to one that
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -37,18 +38,34 @@ from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, on_own_devices, over_devices
 from ..views.progress import progress
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key, program_of, set_at
+from .moves import Moves, is_here
 from .saved.save import save
-from .travel import Moves, TravelForm
+from .travel import TravelForm
 
 Placed: TypeAlias = Sequence[Device] | Mapping[str, Sequence[Device]] | None
 """The devices of a graph: those of its one set, or of some of its sets by name, or the first ones that are free."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A node on devices of other processes. Here it makes arrays without parts."""
+
+    gives: Sequence[TravelForm]
+
+    def __call__(self, *_: Array) -> Sequence[Array]:
+        return [form.assembled(()) for form in self.gives]
+
+
+Program: TypeAlias = Tokened[Sequence[Array]] | Moves | Elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One program: the slots that it reads and fills, and those that no later step reads, so that they are freed."""
 
-    program: Tokened[Sequence[Array]] | Moves
+    program: Program
+    call: Callable[..., Sequence[Array]]
+    """Issues the program."""
     reads: tuple[int, ...]
     fills: tuple[int, ...]
     frees: tuple[int, ...]
@@ -106,7 +123,7 @@ class CompiledGraph:
         nodes = [op for op in block.ops if isinstance(op, flow.KernelOp | flow.RedistributeOp | flow.TransferOp)]
         frees, gives = self._last_reads(block, nodes, given_up)
         # Nodes of one key share one program.
-        alike = {(program_key(op), gives[op]): op for op in nodes if not isinstance(op, flow.TransferOp)}
+        alike = {(program_key(op), gives[op]): op for op in nodes}
         with progress(f"compiling {self.graph.name}", len(alike)) as step, ThreadPoolExecutor() as pool:
             # JAX traces in Python, and XLA compiles without Python's lock.
             made = [pool.submit(self._lowered(op, gives[op])) for op in alike.values()]
@@ -115,9 +132,10 @@ class CompiledGraph:
             programs = {key: each.result() for key, each in zip(alike, made, strict=True)}
         steps: list[Launch] = []
         for op in nodes:
-            program = self._moves(op) if isinstance(op, flow.TransferOp) else programs[program_key(op), gives[op]]
+            program = programs[program_key(op), gives[op]]
+            call = partial(CONTROLLER.run, program) if isinstance(program, Tokened) else program
             on = set_at(self.graph, op)
-            steps.append(Launch(program, self.numbers(op.operands), self.numbers(op.results), frees[op], on))
+            steps.append(Launch(program, call, self.numbers(op.operands), self.numbers(op.results), frees[op], on))
         return steps
 
     def _last_reads(
@@ -156,17 +174,19 @@ class CompiledGraph:
             self.meshes[mesh] = device_mesh(mesh, self.devices[mesh.devices])
         return self.meshes[mesh]
 
-    def _moves(self, op: flow.TransferOp) -> Moves:
-        source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
-        return Moves.between(source, target)
-
-    def _lowered(self, op: Operation, gives_up: tuple[int, ...]) -> Callable[[], Tokened[Sequence[Array]]]:
-        """Lowers the program of a kernel or a redistribution, and returns a function that compiles it.
+    def _lowered(self, op: Operation, gives_up: tuple[int, ...]) -> Callable[[], Program]:
+        """Lowers the program of a node, and returns a function that compiles it.
 
         The operands that it gives up are donated.
         """
+        if isinstance(op, flow.TransferOp):
+            source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
+            name = f"transfer` from `{op.ends[0].on}` to `{op.ends[1].on}` in `{self.graph.name}"
+            return Moves.between(name, source, target).compiled
         graph, name, mesh = self.graph, name_of(op), mesh_at(self.graph, op)
         takes, gives = ([self._form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
+        if not any(map(is_here, self.devices[mesh.devices])):
+            return lambda: Elsewhere(gives)
         program = Tokened(f"{name}` in `{graph.name}", program_of(graph, op, takes, gives, self._there(mesh)), bool(gives_up))
         with on_no_mesh():
             made = jax.jit(program.function, donate_argnums=gives_up).lower(*(form.struct for form in takes))
@@ -224,7 +244,7 @@ class CompiledGraph:
     def alone(self) -> Tokened[Sequence[Array]] | None:
         """The program, if one takes all arguments and makes all results: JAX checks these, and places those of the host."""
         (first, *more) = self.steps or [None]
-        if first is None or more or isinstance(first.program, Moves):
+        if first is None or more or not isinstance(first.program, Tokened):
             return None
         return first.program if first.reads == tuple(range(len(self.inputs))) and first.fills == self.outputs else None
 
@@ -243,12 +263,7 @@ class CompiledGraph:
     def issue(self, env: dict[int, Array]) -> None:
         """Issues the steps, and frees each value after its last reader."""
         for step in self.steps:
-            given = [env[slot] for slot in step.reads]
-            if isinstance(step.program, Moves):
-                with CONTROLLER.lock:
-                    env[step.fills[0]] = step.program(*given)
-            else:
-                env.update(zip(step.fills, CONTROLLER.run(step.program, *given), strict=True))
+            env.update(zip(step.fills, step.call(*(env[slot] for slot in step.reads)), strict=True))
             for slot in step.frees:
                 del env[slot]
 
@@ -336,7 +351,11 @@ def _placed(leaf: Array | np.ndarray, form: TravelForm) -> Array:
         return cast(Array, leaf)
     # Of an array of NumPy each device takes its part.
     is_as_it_travels = isinstance(leaf, np.ndarray) and leaf.dtype == form.travels
-    return jax.device_put(leaf if is_as_it_travels else jnp.asarray(leaf, form.travels), form.sharding)
+    given = leaf if is_as_it_travels else jnp.asarray(leaf, form.travels)
+    if form.sharding.is_fully_addressable or not getattr(given, "is_fully_addressable", True):
+        return jax.device_put(given, form.sharding)
+    # The same array is in each process, which puts its own devices' parts of it there.
+    return jax.make_array_from_callback(form.shape, form.sharding, np.asarray(given).__getitem__, dtype=given.dtype)
 
 
 def _is_there(leaf: object, form: TravelForm) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import Any, Self, cast
 
 from jax import Array, ShapeDtypeStruct
@@ -22,7 +21,7 @@ from xdsl.ir import Block
 
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
-from ..jax_private import Device, jax
+from ..jax_private import Device, jax, jnp
 from ..run.collectives import BYTES
 from ..run.device_code import run_local
 from ..run.extended_shard_map import over_devices, spec
@@ -66,6 +65,10 @@ class TravelForm:
     def sharding(self) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec)
 
+    def assembled(self, blocks: Sequence[Array]) -> Array:
+        """The array of the blocks that the devices of this process have."""
+        return jax.make_array_from_single_device_arrays(self.shape, self.sharding, blocks, dtype=jnp.dtype(self.travels))
+
     @property
     def starts(self) -> dict[Device, tuple[int, ...]]:
         """Where the block of each device begins."""
@@ -106,38 +109,3 @@ def exported(name: str, program: Exported, gives: Sequence[TravelForm]) -> Calla
 
     run.__name__ = name
     return run
-
-
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """A transfer: for each device of the target, the device from which it receives a block, and which part of that block."""
-
-    shape: tuple[int, ...]
-    target: NamedSharding
-    devices: Sequence[Device]
-    sources: Sequence[tuple[Device, tuple[slice, ...] | None]]
-
-    @classmethod
-    def between(cls, source: TravelForm, target: TravelForm) -> Self:
-        """The transfer between two layouts, of which the first one has all of each block of the second one.
-
-        Each device receives from itself, if it is in both sets and has the block. Else the copies of a block take turns.
-        """
-        have, want = source.starts, target.starts
-        holders = dict[tuple[int, ...], list[Device]]()
-        for device, start in have.items():
-            holders.setdefault(start, []).append(device)
-        sources, turn = list[tuple[Device, tuple[slice, ...] | None]](), count()
-        sizes, whole = target.local, source.local == target.local
-        for device, start in want.items():
-            block = tuple(at - at % size if size else 0 for at, size in zip(start, source.local, strict=True))
-            holder = device if have.get(device) == block else holders[block][next(turn) % len(holders[block])]
-            inside = (slice(at - own, at - own + size) for at, own, size in zip(start, block, sizes, strict=True))
-            sources.append((holder, None if whole else tuple(inside)))
-        return cls(source.shape, target.sharding, [*want], sources)
-
-    def __call__(self, array: Array) -> Array:
-        """Moves the blocks of an array. Returns at once."""
-        blocks = {shard.device: shard.data for shard in array.addressable_shards}
-        parts = [blocks[device] if part is None else blocks[device][part] for device, part in self.sources]
-        return jax.make_array_from_single_device_arrays(self.shape, self.target, jax.device_put(parts, self.devices))
