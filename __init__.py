@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .compiler.run.boundary_resharding import PlacementWarning as PlacementWarning
     from .compiler.run.controller import set_in_flight as set_in_flight
     from .compiler.run.device_sets import devices as devices
+    from .compiler.run.processes import initialize_distributed as initialize_distributed
     from .compiler.trace.trace import trace as trace
     from .dialects.ground.errors import Error as Error
     from .dialects.mesh import Mesh as Mesh
@@ -80,6 +81,7 @@ _HOMES = {
     "constrain": "compiler.ops.constrain",
     "define": "compiler.define.define",
     "devices": "compiler.run.device_sets",
+    "initialize_distributed": "compiler.run.processes",
     "jit": "compiler.api.jit",
     "kernel": "compiler.programs.kernel",
     "load": "compiler.api.notation",

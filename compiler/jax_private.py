@@ -37,6 +37,7 @@ trace_context: Any = import_module("jax._src.config").trace_context
 eval_context: Any = import_module("jax._src.core").eval_context
 traced_apart: Any = jax.make_user_context("")
 InternalFloatingPointError: Any = import_module("jax._src.api_util").InternalFloatingPointError
+distributed_state: Any = import_module("jax._src.distributed").global_state
 trace_state_clean: Any = import_module("jax._src.core").trace_state_clean
 backends: Any = import_module("jax.extend.backend").backends
 fancy_primitive_batchers: Any = import_module("jax._src.interpreters.batching").fancy_primitive_batchers

@@ -20,6 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
@@ -47,7 +48,11 @@ class PlanOptions(TypedDict):
 
 
 class Commands(click.Group):
-    """A group of commands that print an Error as text, without a traceback."""
+    """A group of commands that print an Error as text, without a traceback. Their context has the whole command line."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.obj = [*args]
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -78,6 +83,15 @@ def takes_a_plan(command: F) -> F:
     return command
 
 
+def number_of(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A number of processes; 0 for `auto`, those that a launcher has started."""
+    if value is None or value == "auto":
+        return None if value is None else 0
+    if not value.isdecimal() or not int(value):
+        raise click.BadParameter("it takes a number of processes, or `auto`")
+    return int(value)
+
+
 takes_devices = click.option(
     "--devices", type=int, default=8, show_default=True, help="The number of devices, on a host without accelerators."
 )
@@ -87,6 +101,12 @@ def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str], 
     from .target import find_plan
 
     return find_plan(target, shapes, mesh, "\n".join(tactics), file)
+
+
+def made_or_ran(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str], file: str) -> Plan | None:
+    from .target import ran_or_planned
+
+    return ran_or_planned(target, shapes, mesh, "\n".join(tactics), file)
 
 
 def printed(report: RenderableType) -> None:
@@ -172,20 +192,54 @@ def explain(value: str | None, **what: Unpack[PlanOptions]) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random arrays.")
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
 @takes_devices
-def run(files: Sequence[str], seed: int, tolerance: float, devices: int, **what: Unpack[PlanOptions]) -> None:
-    """Run a plan on arrays, and compare it with the unpartitioned run.
+@click.option(
+    "--processes", callback=number_of, metavar="N", help="Run it in N processes on this host; `auto`: in those of a launcher."
+)
+@click.option("--process", type=int, metavar="K", help="This is process K of N: each is started by hand.")
+@click.option("--coordinator", metavar="HOST:PORT", help="Where process 0 is, and which port it opens.")
+@click.option("--trail", type=click.Path(path_type=Path), hidden=True)
+@click.pass_obj
+def run(
+    arguments: Sequence[str],
+    files: Sequence[str],
+    seed: int,
+    tolerance: float,
+    devices: int,
+    processes: int | None,
+    process: int | None,
+    coordinator: str | None,
+    trail: Path | None,
+    **what: Unpack[PlanOptions],
+) -> None:
+    """Run a plan on arrays, and compare it with the unpartitioned run; or call a function that is a program of its own.
 
-    NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan.
+    NAME and SHAPES are as for `show`: FILE.partita runs the last function with its annotations, FILE.partita:PLAN a plan. A
+    function without arguments that returns nothing is only called.
+
+    With --processes, each process has its part of the devices. If one is lost, the others end, and an error says which one, how
+    it ended, and what each had issued last.
     """
+    from .processes import joined, run_all
+
+    if processes and process is None:
+        run_all(processes, devices, arguments)
+        return
+    with joined(processes, process, coordinator, trail, devices) as number:
+        tried(made_or_ran(**what), files, seed, tolerance, number == 0)
+
+
+def tried(plan: Plan | None, files: Sequence[str], seed: int, tolerance: float, tells: bool) -> None:
+    """Compares a plan, if there is one, with the unpartitioned run, and tells the result."""
     from ..graph.graph import runner
-    from ..run.trial_run import enough_devices, errors, host_devices, input_leaves
+    from ..run.trial_run import enough_devices, errors, input_leaves
     from .tables import compared
 
-    host_devices(devices)
-    plan = made(**what)
+    if plan is None:
+        return
     enough_devices(plan)
     found = errors(plan, input_leaves(plan, files, seed), runner(plan))
-    printed(compared(plan, found))
+    if tells:
+        printed(compared(plan, found))
     worst, error = max(found.items(), key=itemgetter(1), default=("", 0.0))
     if error > tolerance:
         title = f"`{worst}` differs from the unpartitioned run by {error:.1e}"

@@ -60,12 +60,29 @@ def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str, file:
 
     First the tactics of a plan file are applied, if there is one, then `tactics`, the text of a plan's trace.
     """
+    made = ran_or_planned(target, shapes, mesh, tactics, file)
+    if made is None:
+        raise _no_plan(target, made)
+    return made
+
+
+def ran_or_planned(target: str, shapes: Sequence[str], mesh: str, tactics: str, file: str = "") -> Plan | None:
+    """The same; None if the function, without arguments, returned None: it is a program that has run."""
     saved = plans_of(file) if file else None
     made = _start(target, shapes, mesh or (str(saved.mesh) if saved is not None and shapes else ""))
+    if made is None:
+        if file or tactics:
+            raise _no_plan(target, made)
+        return None
     return (made if saved is None else with_plan_of(saved, made)).apply(*tactics_of(tactics))
 
 
-def _start(target: str, shapes: Sequence[str], mesh: str) -> Plan:
+def _no_plan(target: str, found: object) -> Error:
+    title = f"`{target}` returned {type(found).__name__}, expected a plan"
+    return Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
+
+
+def _start(target: str, shapes: Sequence[str], mesh: str) -> Plan | None:
     if target.partition(":")[0].endswith(NOTATION):
         return notation_plan(target, shapes, mesh)
     function, arguments = find_function(target), [struct(shape) for shape in shapes]
@@ -79,10 +96,9 @@ def _start(target: str, shapes: Sequence[str], mesh: str) -> Plan:
     over = Mesh.parse(mesh) if mesh else None
     with users(f"the shapes were {', '.join(shapes)}" if shapes else ""):
         made = function() if over is None else plan(function, over, *arguments)
-    if not isinstance(made, Plan):
-        title = f"`{target}` returned {type(made).__name__}, expected a plan"
-        raise Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
-    return cast("Plan", made)
+    if not isinstance(made, Plan | None):
+        raise _no_plan(target, made)
+    return cast("Plan | None", made)
 
 
 def notation_plan(target: str, shapes: Sequence[str], mesh: str) -> Plan:

@@ -19,6 +19,7 @@ from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionS
 from jax.stages import Lowered
 
 from ..jax_private import Device, jax, jnp, lax
+from ..run.addressable import is_here, process_of
 from ..run.controller import CONTROLLER, Tokened
 from ..run.extended_shard_map import on_no_mesh, over_devices
 from .travel import TravelForm
@@ -44,6 +45,7 @@ class Move(NamedTuple):
 class Moves:
     """A transfer: where the devices of the target receive from, and what this process does of it."""
 
+    name: str
     source: TravelForm
     target: TravelForm
     within: Sequence[Move]
@@ -58,7 +60,7 @@ class Moves:
         within = [move for move in moves if move.is_within and is_here(move.target)]
         across = [move for move in moves if not move.is_within]
         takes_part = any(is_here(device) for move in across for device in (move.source, move.target))
-        return cls(source, target, within, Permuted.of(name, across, source, target) if takes_part else None)
+        return cls(name, source, target, within, Permuted.of(name, across, source, target) if takes_part else None)
 
     def compiled(self) -> Self:
         """The transfer, once XLA has compiled its program, if it has one."""
@@ -72,24 +74,17 @@ class Moves:
         own = {shard.device: shard.data for shard in array.addressable_shards}
         parts = [self._part(own[move.source], move.start) for move in self.within]
         with CONTROLLER.lock:
-            sent = () if self.permuted is None else self.permuted(own)
+            sent: Sequence[Array] = ()
+            if self.permuted is not None:
+                sent = self.permuted(own)
+            elif self.within:
+                CONTROLLER.note(self.name)
             return [self.target.assembled([*jax.device_put(parts, [move.target for move in self.within]), *sent])]
 
     def _part(self, block: Array, start: Sequence[int]) -> Array:
         if self.source.local == self.target.local:
             return block
         return block[tuple(slice(at, at + size) for at, size in zip(start, self.target.local, strict=True))]
-
-
-def is_here(device: Device) -> bool:
-    """Whether a device is one of this process."""
-    return process_of(device) == jax.process_index()
-
-
-def process_of(device: Device) -> int:
-    """The number of the process that a device belongs to."""
-    # Any: JAX's devices have no types.
-    return cast(Any, device).process_index
 
 
 def moves_between(source: TravelForm, target: TravelForm) -> Iterator[Move]:

@@ -29,6 +29,7 @@ from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ..inputs.names import Patterns, as_patterns
 from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
+from ..run.addressable import is_here, put
 from ..run.callbacks import check_outside
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
@@ -38,7 +39,7 @@ from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, on_own_devices, over_devices
 from ..views.progress import progress
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key, program_of, set_at
-from .moves import Moves, is_here
+from .moves import Moves
 from .saved.save import save
 from .travel import TravelForm
 
@@ -351,11 +352,7 @@ def _placed(leaf: Array | np.ndarray, form: TravelForm) -> Array:
         return cast(Array, leaf)
     # Of an array of NumPy each device takes its part.
     is_as_it_travels = isinstance(leaf, np.ndarray) and leaf.dtype == form.travels
-    given = leaf if is_as_it_travels else jnp.asarray(leaf, form.travels)
-    if form.sharding.is_fully_addressable or not getattr(given, "is_fully_addressable", True):
-        return jax.device_put(given, form.sharding)
-    # The same array is in each process, which puts its own devices' parts of it there.
-    return jax.make_array_from_callback(form.shape, form.sharding, np.asarray(given).__getitem__, dtype=given.dtype)
+    return put(leaf if is_as_it_travels else jnp.asarray(leaf, form.travels), form.sharding)
 
 
 def _is_there(leaf: object, form: TravelForm) -> bool:

@@ -24,6 +24,7 @@ from ..api.plan import Plan, Tactic
 from ..inputs.arguments import Method
 from ..jax_private import Tracer, is_batched, is_staged, jax, traced_apart
 from ..plan.state import State
+from ..run.addressable import put
 from ..run.compiled import device_mesh
 from ..run.controller import Issued
 from ..run.device_sets import here
@@ -159,7 +160,7 @@ def moved(leaf: Array, wanted: NamedSharding) -> Array:
     # Any: JAX's shardings have no types.
     at: Any = getattr(leaf, "sharding", None)
     is_elsewhere = at is not None and leaf.committed and at.device_set != cast(Any, wanted).device_set
-    return jax.device_put(leaf, wanted) if is_elsewhere else leaf
+    return put(leaf, wanted) if is_elsewhere else leaf
 
 
 @overload

@@ -10,8 +10,9 @@ from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionS
 from ...dialects.ground.amounts import counted
 from ...dialects.ground.errors import Error
 from ..jax_private import Tracer, jax, tree
-from ..ops.prng_keys import is_void, unwrap
+from ..ops.prng_keys import is_void
 from ..plan.state import State
+from .addressable import fetched
 from .compiled import Compiled
 from .extended_shard_map import is_explicit
 
@@ -86,16 +87,6 @@ def unsharded(leaf: T) -> T:
     sharding = cast(NamedSharding, leaf.sharding)
     there = cast(DeviceMesh, sharding.mesh)
     return jax.device_put(leaf, NamedSharding(DeviceMesh(there.devices, there.axis_names), sharding.spec))
-
-
-def fetched(array: Array) -> np.ndarray:
-    """Fetches a whole array. If other processes hold parts of it, all processes must fetch it at the same time."""
-    array = unwrap(array)
-    if getattr(array, "is_fully_addressable", True) or array.is_fully_replicated:
-        return np.asarray(array)
-    from jax.experimental.multihost_utils import process_allgather
-
-    return np.asarray(process_allgather(array, tiled=True))
 
 
 def relative_difference(name: str, a: np.ndarray, b: np.ndarray) -> float:

@@ -29,6 +29,7 @@ from ..jax_private import InternalFloatingPointError, PyTreeDef, jax, jnp, signa
 from ..ops.prng_keys import is_key, is_void
 from .callbacks import Noted, check_outside, noting, raised
 from .extended_shard_map import on_own_devices
+from .trail import Trail
 
 R = TypeVar("R")
 
@@ -120,6 +121,8 @@ class Controller:
         self.lock = RLock()
         self.flying = deque[tuple[Tokened[Any], Array]]()
         """The programs that were issued and not awaited yet, each with its token, oldest first."""
+        self.trail: Trail | None = None
+        """Keeps the names of what is issued, if there are other processes."""
         self.most: int | None = None
         """How many programs may be in flight; None: as many as the platform takes."""
 
@@ -138,6 +141,7 @@ class Controller:
             if len(self.flying) >= most:
                 self.wait(most // 2)
             self.report()
+            self.note(program.name)
             kept = [not own.is_deleted() for _, own in self.flying] if program.donates else []
             results, token = program.call(*args, **kwargs)
             for at, was_there in enumerate(kept):
@@ -149,6 +153,11 @@ class Controller:
             if program.noted.waits:
                 self.wait()
             return results
+
+    def note(self, name: str) -> None:
+        """Keeps the name of what is issued."""
+        if self.trail is not None:
+            self.trail.note(f"`{name}`")
 
     def find_lost(self) -> None:
         """Finds tokens that were donated to programs which are not issued here.

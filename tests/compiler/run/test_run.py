@@ -311,7 +311,7 @@ def test_lowering_puts_no_array_that_is_closed_over_on_devices(monkeypatch: pyte
 
 
 def test_a_call_on_devices_that_are_only_described_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in `test_processes`, without XLA's compiler for TPUs: a device that cannot run raises an AttributeError of JAX's."""
+    """As in `test_devices_page`, without XLA's compiler for TPUs: a device that cannot run raises AttributeError in JAX."""
     monkeypatch.setattr("partita.compiler.run.compiled.backends", dict)
 
     def cannot(*_: Any, **__: Any) -> Any:

@@ -1,0 +1,181 @@
+"""`partita run --processes`: one command in several processes on this host, and what is left of them if one is lost.
+
+partita run --processes 2 train.py:main   -->   process 0 and process 1, each with half of the devices
+                                          -->   error: process 1 of 2 was lost: it was ended by SIGKILL
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import IO, Self, cast
+
+from ...dialects.ground.amounts import counted
+from ...dialects.ground.errors import Error
+from ..run.trail import Left
+
+GRACE = 5.0
+"""Seconds in which the other processes may end, once one is lost: several may have failed for one reason, and say so."""
+ENDS = r" ?peer ranks\. Expected .*: \d*"
+NOISE = re.compile(rf"\[Gloo\] Rank (\d+( is connected to (\d+({ENDS})?)?)?)?|(\d* ?is connected to )?\d*{ENDS}")
+"""What gloo prints when processes find each other, as a line or in pieces between what others print."""
+COMMAND = f"from {__name__.removesuffix('processes')}main import main; main()"
+
+
+@dataclass
+class Worker:
+    """A process, its trail, and the threads that print what it says."""
+
+    number: int
+    process: subprocess.Popen[str]
+    trail: Path
+    readers: Sequence[Thread]
+    ended: float | None = field(default=None, init=False)
+    """When it ended; None while it runs."""
+    was_stopped: bool = field(default=False, init=False)
+    """Whether it was ended because another one was lost."""
+
+    @classmethod
+    def start(cls, number: int, arguments: Sequence[str], trail: Path) -> Self:
+        """Starts `partita` with these arguments."""
+        environment = {"JAX_PLATFORMS": "cpu", **os.environ, "PYTHONUNBUFFERED": "1"}
+        command = [sys.executable, "-P", "-c", COMMAND, *arguments, "--process", str(number), "--trail", str(trail)]
+        pipe = subprocess.PIPE
+        made = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, errors="replace")
+        ends = (made.stdout, sys.stdout), (made.stderr, sys.stderr)
+        readers = [Thread(target=_pass_on, args=(number, *each), daemon=True) for each in ends]
+        for each in readers:
+            each.start()
+        return cls(number, made, trail, readers)
+
+    def poll(self) -> int | None:
+        """How it has ended, as a return code; None while it runs."""
+        code = self.process.poll()
+        if code is not None and self.ended is None:
+            self.ended = time.time()
+        return code
+
+    def stop(self) -> None:
+        """Ends it at once. JAX makes processes ignore SIGTERM."""
+        if self.poll() is None:
+            self.was_stopped = True
+            self.process.kill()
+            self.process.wait()
+            self.poll()
+
+    @property
+    def end(self) -> str:
+        """How it has ended."""
+        code = cast(int, self.process.returncode)
+        if self.was_stopped:
+            return "was ended by this command"
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+    def note(self) -> str:
+        """How it has ended, and what it had issued."""
+        return f"process {self.number} {self.end}; it {Left.by(self.trail).said(self.ended or time.time())}"
+
+
+def _pass_on(number: int, source: IO[str], sink: IO[str]) -> None:
+    """Prints the lines of a process, each with its number."""
+    for line in source:
+        text = NOISE.sub("", line.rstrip())
+        if text.strip() or text == line.rstrip():
+            sink.write(f"{number} | {text}\n")
+            sink.flush()
+
+
+@contextmanager
+def joined(
+    processes: int | None, process: int | None, coordinator: str | None, trail: Path | None, devices: int
+) -> Generator[int]:
+    """A context in which this process has joined the others, with its part of the devices. It gives the number of the process.
+
+    `processes` is None for one process, and 0 for those of a launcher.
+    """
+    from ..run.processes import fail, join
+    from ..run.trial_run import host_devices
+
+    if processes is None:
+        if process is not None:
+            raise Error("--process needs the number of processes", helps=[f"--processes 2 --process {process}"])
+        host_devices(devices)
+        yield 0
+        return
+    number, count = join(coordinator, processes or None, process, trail=trail)
+    try:
+        host_devices(_share(devices, count))
+        yield number
+    except Error:
+        fail()
+        raise
+
+
+def _share(devices: int, processes: int) -> int:
+    """The devices of each process. Raises Error if they cannot have equally many."""
+    if devices % processes:
+        title = f"{counted(devices, 'device')} cannot be shared by {counted(processes, 'process', 'processes')}"
+        raise Error(title, helps=[f"give a multiple: --devices {processes * max(1, devices // processes)}"])
+    return devices // processes
+
+
+def run_all(processes: int, devices: int, arguments: Sequence[str]) -> None:
+    """Runs `partita` with these arguments in so many processes, and prints what they print.
+
+    Raises Error, once all have ended, if one of them was lost: which and how, and what each had issued last.
+    """
+    _share(devices, processes)
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        port = found.getsockname()[1]
+    arguments = [*arguments, "--coordinator", f"localhost:{port}"]
+    with tempfile.TemporaryDirectory(prefix="partita-") as folder:
+        workers = [Worker.start(number, arguments, Path(folder) / str(number)) for number in range(processes)]
+        # Who ends this command ends them, too.
+        signal.signal(signal.SIGTERM, _stopped)
+        try:
+            _await(workers)
+        finally:
+            for each in workers:
+                each.stop()
+                for reader in each.readers:
+                    reader.join(GRACE)
+        if lost := [each for each in workers if each.process.returncode]:
+            raise _report(workers, min(lost, key=lambda each: each.ended or 0.0))
+
+
+def _await(workers: Sequence[Worker]) -> None:
+    """Waits until all processes have ended or, after one is lost, the grace of the others is over."""
+    over = float("inf")
+    while time.monotonic() < over:
+        codes = [each.poll() for each in workers]
+        if None not in codes:
+            break
+        if any(codes):
+            over = min(over, time.monotonic() + GRACE)
+        time.sleep(0.02)
+
+
+def _stopped(number: int, _: object) -> None:
+    sys.exit(128 + number)
+
+
+def _report(workers: Sequence[Worker], first: Worker) -> Error:
+    helps: list[str] = []
+    if first.process.returncode == -signal.SIGKILL:
+        helps.append("SIGKILL is how Linux ends a process that takes too much memory: see `dmesg`, and `plan.memory()`")
+    elif first.process.returncode > 0:
+        helps.append(f"see above what it says, in the lines that begin with `{first.number} |`")
+    title = f"process {first.number} of {len(workers)} was lost: it {first.end}"
+    return Error(title, notes=[each.note() for each in workers], helps=helps)

@@ -1,0 +1,217 @@
+"""`partita run --processes`, and programs that a launcher starts: they run as one process does, and a lost one is reported."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, cast
+
+import pytest
+from documents import users_environment
+from root import ROOT
+
+import partita as pt
+from partita.compiler.cli.processes import NOISE
+from partita.compiler.run.trail import Left, Trail
+
+PROGRAMS = ROOT / "tests" / "support" / "in_two_processes.py"
+START = 100
+"""Seconds until all processes run, on a machine that is busy."""
+SOON = 30
+"""The most seconds until all processes have ended, once one is lost."""
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a command in a group of processes that does not outlive the test. Its errors are printed among its output."""
+    started = list[subprocess.Popen[str]]()
+
+    def begun(*command: str, **more: str) -> subprocess.Popen[str]:
+        environment = {**users_environment(), "FOLDER": str(tmp_path), "PYTHONUNBUFFERED": "1", **more}
+        pipe, both = subprocess.PIPE, subprocess.STDOUT
+        made = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=pipe, stderr=both, text=True, start_new_session=True
+        )
+        started.append(made)
+        return made
+
+    yield begun
+    for each in started:
+        if each.poll() is None:
+            os.killpg(each.pid, signal.SIGKILL)
+
+
+def partita(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from partita.compiler.cli.main import main; main()", *arguments]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return found.getsockname()[1]
+
+
+def wait_for(text: str, output: IO[str] | None, times: int = 1) -> None:
+    """Reads lines until some have had this text."""
+    for line in cast("IO[str]", output):
+        times -= text in line
+        if not times:
+            return
+    raise AssertionError(f"the output ends before {text}")
+
+
+def children(parent: int) -> dict[str, int]:
+    """The processes that `partita run` has started, by their numbers."""
+    found = dict[str, int]()
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (each / "cmdline").read_bytes().decode().split("\0")
+            if "--process" in words and f"PPid:\t{parent}\n" in (each / "status").read_text():
+                found[words[words.index("--process") + 1]] = int(each.name)
+    return found
+
+
+def test_two_processes_run_as_one(start: Start) -> None:
+    """SPMD steps, graphs, gradients, saved graphs, transfers of all kinds, and an overlap of two stages."""
+    run = start(*partita("run", "--processes", "2", f"{PROGRAMS}:main"))
+    output, _ = run.communicate(timeout=2 * START)
+    assert run.returncode == 0, output
+    lines = output.splitlines()
+    expected = [
+        "a step over both processes equal",
+        "a graph across both equal",
+        "results on one set equal",
+        "the saved graph equal",
+        "a plan on sets differs by less than 1e-3: True",
+        "eight inputs equal",
+        "overlapped: True",
+    ]
+    for number in "01":
+        # Pieces of what gloo prints may be left between them.
+        assert [text for line in lines if line[:4] == f"{number} | " and (text := line[4:]) in expected] == expected, output
+    assert len({line[4:] for line in lines if "checksum" in line}) == 1, output
+
+
+@pytest.mark.parametrize("victim", ["0", "1"])
+def test_a_process_that_is_killed_is_reported(start: Start, victim: str) -> None:
+    run = start(*partita("run", "--processes", "2", f"{PROGRAMS}:endless"))
+    wait_for("running", run.stdout, 2)
+    killed = time.monotonic()
+    os.kill(children(run.pid)[victim], signal.SIGKILL)
+    output, _ = run.communicate(timeout=SOON)
+    assert time.monotonic() - killed < SOON
+    assert run.returncode == 1
+    error, *notes = output[output.index("error: process") :].splitlines()
+    assert error == f"error: process {victim} of 2 was lost: it was ended by SIGKILL"
+    told = r"note: process (\d) was ended by [\w ]+; it had issued \d+ programs; the last, [\d.]+ s before: `<lambda>` .*"
+    found = [re.fullmatch(told, note) for note in notes[:2]]
+    assert [each and each[1] for each in found] == ["0", "1"], notes
+    assert "SIGKILL" in notes[int(victim)]
+    assert "takes too much memory" in notes[2]
+
+
+def test_a_process_that_raises_is_lost(start: Start, tmp_path: Path) -> None:
+    """It does not wait for the others, which wait for it; its own error is printed."""
+    (tmp_path / "program.py").write_text(
+        "import sys; import jax; import partita as pt\n"
+        "def main():\n"
+        "    if jax.process_index() == 1:\n"
+        "        raise ValueError('no such file of data')\n"
+        "    total = pt.jit(lambda x: x.sum(), mesh=pt.Mesh(d=8), tactics=[pt.Tile({'x': 0}, 'd')])\n"
+        "    total(jax.numpy.ones(8)).block_until_ready()\n"
+    )
+    run = start(*partita("run", "--processes", "2", "program.py:main"))
+    output, _ = run.communicate(timeout=START)
+    assert run.returncode == 1
+    assert "1 | error: your program raised ValueError: no such file of data" in output
+    assert "program.py:4:9" in output
+    assert "error: process 1 of 2 was lost: it ended with code 1" in output
+    assert "note: process 0 was ended by this command" in output
+
+
+def test_under_a_launcher_each_process_reports_itself(start: Start, tmp_path: Path) -> None:
+    """JAX ends the process that is left; a watcher of each prints what it had issued last."""
+    (tmp_path / "program.py").write_text(
+        "import sys; import jax; import partita as pt\n"
+        "jax.config.update('jax_platforms', 'cpu'); jax.config.update('jax_num_cpu_devices', 4)\n"
+        "pt.initialize_distributed(sys.argv[1], 2, int(sys.argv[2]), heartbeat_timeout_seconds=5)\n"
+        "pt.initialize_distributed()\n"
+        f"sys.path.insert(0, {str(PROGRAMS.parent)!r})\n"
+        "import in_two_processes\n"
+        "in_two_processes.endless()\n"
+    )
+    address = f"localhost:{free_port()}"
+    first, second = (start(sys.executable, "program.py", address, number) for number in "01")
+    for each in (first, second):
+        wait_for("running", each.stdout)
+    second.kill()
+    left, _ = first.communicate(timeout=SOON)
+    assert first.returncode == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in left
+    told = (
+        r"process {} of 2 did not end in order; it had issued \d+ programs; the last, [\d.]+ s before: `<lambda>` \(\d+ times\)"
+    )
+    assert re.search(told.format(0), left), left
+    output, _ = second.communicate(timeout=SOON)
+    assert re.search(told.format(1), output), output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--processes", "3"], "8 devices cannot be shared by 3 processes\nhelp: give a multiple: --devices 6"),
+        (["--processes", "0"], "it takes a number of processes, or `auto`"),
+        (["--processes", "two"], "it takes a number of processes, or `auto`"),
+        (["--process", "1"], "--process needs the number of processes\nhelp: --processes 2 --process 1"),
+        (
+            ["--processes", "2", "--process", "2", "--coordinator", "localhost:1"],
+            "`process_id` takes a number below num_processes",
+        ),
+        (["--processes", "2", "--process", "0", "--coordinator", "here"], "`coordinator_address` takes a host and a port"),
+        (["--processes", "2", "--process", "0"], "this process cannot join the others\nnote: JAX says: coordinator_address"),
+        (["--processes", "auto"], "this process cannot join the others\nnote: JAX says: coordinator_address"),
+    ],
+)
+def test_wrong_options(start: Start, arguments: list[str], expected: str) -> None:
+    run = start(*partita("run", *arguments, f"{PROGRAMS}:main"))
+    output, _ = run.communicate(timeout=START)
+    assert run.returncode
+    assert expected in output
+
+
+def test_a_process_alone_has_nobody_to_join() -> None:
+    with pytest.raises(pt.Error, match="this process cannot join the others") as found:
+        pt.initialize_distributed()
+    assert "partita run --processes 2" in found.value.helps[0]
+
+
+def test_a_trail_has_the_last_lines(tmp_path: Path) -> None:
+    file = tmp_path / "trail"
+    assert Left.by(file).said(0.0) == "had issued no program"
+    trail = Trail(file)
+    assert Left.by(file).said(0.0) == "had issued no program"
+    for number in range(20):
+        trail.note(f"`f{number // 2}`")
+    left = Left.by(file)
+    assert not left.in_order
+    expected = ", ".join(f"`f{number}` (2 times)" for number in range(4, 10))
+    assert left.said(left.lines[-1][0] + 1.25) == f"had issued 20 programs; the last, 1.2 s before: {expected}"
+    trail.note("`" + "é" * 500)
+    assert Left.by(file).lines[-1][2].startswith("`éé")
+    trail.close()
+    assert Left.by(file).in_order
+
+
+def test_what_gloo_prints_is_left_out() -> None:
+    line = "[Gloo] Rank 0 is connected to 7 peer ranks. Expected number of connected peer ranks is : 7"
+    assert [NOISE.sub("", text).strip() for text in (line, line[:31], line[31:], line[:13], line[13:])] == [""] * 5
+    assert NOISE.sub("", line[:31] + "loss 0.5") == "loss 0.5"
+    assert NOISE.sub("", "3 hosts: step 7") == "3 hosts: step 7"
