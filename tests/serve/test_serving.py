@@ -5,7 +5,7 @@
 
 # JAX annotates its functions only in part, and Ray is in no virtual environment that pyright reads.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportMissingImports=false, reportUnknownParameterType=false
+# pyright: reportMissingImports=false, reportUnknownLambdaType=false, reportMissingModuleSource=false
 
 import json
 import os
