@@ -1,8 +1,8 @@
-"""A saved program behind HTTP, by Ray Serve: rows of several requests share a call, padded to the rows that the program takes.
+"""A saved program behind HTTP, by Ray Serve: rows of several requests share a call, which is padded to the program's batch.
 
     serve run examples.serve:build path=mlp.partita-program replicas=2
 
-Its arguments and results are arrays whose dim 0 is the batch, and no row depends on another one. See docs/serving.md.
+Dim 0 of its arguments and results must be the batch, and no row may depend on another one. See docs/serving.md.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ class Arguments(BaseModel):
 
 
 KINDS = {"b": "b", "i": "iu", "u": "iu"}
-"""The kinds of numbers that an argument takes, by its own; one of floats takes all but bools."""
+"""The kinds of numbers from which an argument is made, by its own kind. Floats are made from all but bools."""
 
 
 def rows_of(request: dict[str, Any], takes: dict[str, jax.ShapeDtypeStruct]) -> list[dict[str, np.ndarray]]:
-    """The rows of a request. Raises HTTPException for what the program does not take."""
+    """The rows of a request. Raises HTTPException for arguments that the program does not take."""
     if request.keys() != takes.keys():
         raise HTTPException(422, f"the program takes {', '.join(takes)}, got {', '.join(request) or 'nothing'}")
     arrays = [array_of(name, request[name], like) for name, like in takes.items()]
@@ -44,8 +44,8 @@ def rows_of(request: dict[str, Any], takes: dict[str, jax.ShapeDtypeStruct]) -> 
 
 
 def array_of(name: str, rows: Any, like: jax.ShapeDtypeStruct) -> np.ndarray:
-    """An argument of a request, some rows of an array like this one."""
-    got = "what are no numbers"
+    """An argument of a request, as rows of an array like `like`. Raises HTTPException for anything else."""
+    got = "values that are not numbers"
     try:
         found = np.array(rows)
         if found.dtype.kind in "biuf":
@@ -61,6 +61,7 @@ def array_of(name: str, rows: Any, like: jax.ShapeDtypeStruct) -> np.ndarray:
     raise HTTPException(422, f"`{name}` must be {like.dtype}[{wanted}], got {got}")
 
 
+# Last in the file: `serve.ingress` pickles the routes at once, with the functions above that they call.
 @serve.deployment(max_ongoing_requests=1000)
 @serve.ingress(api)
 class Program:
@@ -81,7 +82,7 @@ class Program:
 
     @serve.batch(batch_wait_timeout_s=0.005)
     async def call(self, rows: list[dict[str, np.ndarray]]) -> list[Any]:
-        """Runs the program on rows of any requests. The rows that it takes more are the same ones again."""
+        """Runs the program on rows of several requests, which are repeated until the batch is full."""
         batch = {name: np.resize([row[name] for row in rows], like.shape) for name, like in self.takes.items()}
         results = await asyncio.to_thread(self.run, batch)
         return [jax.tree.map(itemgetter(at), results) for at in range(len(rows))]

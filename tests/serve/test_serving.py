@@ -31,6 +31,9 @@ with warnings.catch_warnings(action="ignore"):
 
     from partita.examples.serve import Arguments, build
 
+# Ray forks only to run another program, which has nothing of JAX.
+pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
+
 BATCH, CLIENTS, REQUESTS = 16, 16, 1000
 RANDOM = np.random.default_rng(0)
 W1, W2 = (RANDOM.standard_normal(shape, np.float32) / 4 for shape in ((8, 32), (32, 4)))
@@ -145,9 +148,9 @@ WRONG: dict[str, tuple[str, str]] = {
     "no rows": ('{"x": []}', "got float64[0]"),
     "a number": ('{"x": 3}', "got int64[]"),
     "rows of different lengths": ('{"x": [[1, 2], [3]]}', "got lists of different lengths"),
-    "texts": (json.dumps({"x": [["1"] * 8]}), "got what are no numbers"),
-    "nulls": (json.dumps({"x": [[None] * 8]}), "got what are no numbers"),
-    "an object": ('{"x": {"a": 1}}', "got what are no numbers"),
+    "texts": (json.dumps({"x": [["1"] * 8]}), "got values that are not numbers"),
+    "nulls": (json.dumps({"x": [[None] * 8]}), "got values that are not numbers"),
+    "an object": ('{"x": {"a": 1}}', "got values that are not numbers"),
     "bools": (json.dumps({"x": [[True] * 8]}), "got bool[1, 8]"),
     "no object": ("[1, 2]", "valid dictionary"),
     "no JSON": ('{"x": [[1,', "JSON decode error"),

@@ -10,8 +10,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    # The workers of xdist have no reporter.
     reporter = cast(Any, session.config.pluginmanager.get_plugin("terminalreporter"))
-    skipped = reporter.stats.get("skipped", ()) if session.config.getoption("--no-skips") else ()
-    if skipped:
+    if reporter and session.config.getoption("--no-skips") and (skipped := reporter.stats.get("skipped")):
         reporter.write_line(f"\n--no-skips: {len(skipped)} skipped", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
