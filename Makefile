@@ -20,7 +20,9 @@ TESTS ?=
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(SEED),--shuffle=$(SEED))
 TEXTS := find README.md docs tests compiler dialects rewrites examples -type f ! -name '*.pyc' -exec cksum {} + | sort -k 3
 
-.PHONY: demo test lint check texts bench fuzz update page pictures clean
+ALONE := $(VENV)-extras
+
+.PHONY: demo test extras lint check texts bench fuzz update page pictures clean
 
 demo: $(VENV)/stamp
 	$(BIN)/partita demo
@@ -28,6 +30,10 @@ demo: $(VENV)/stamp
 # In another order, with other workers: make test SEED=7 WORKERS=4. Some of them: make test TESTS=tests/compiler/plan
 test: $(VENV)/stamp
 	$(PYTEST) $(TESTS)
+
+# What the extras `serve` and `checkpoint` are for, with nothing else of `dev`. Each test has what it needs: one that is skipped fails.
+extras: $(ALONE)/stamp
+	$(ALONE)/bin/python -m pytest --no-skips -rs tests/serve tests/compiler/api/test_checkpoints.py
 
 lint: $(VENV)/stamp
 	$(BIN)/ruff format --check .
@@ -70,4 +76,10 @@ $(VENV)/stamp: pyproject.toml
 	@echo "installing Partita and what it needs into $(VENV): about half a minute"
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	$(if $(JAX),$(BIN)/python -m pip install --quiet 'jax==$(JAX).*')
+	@touch $@
+
+$(ALONE)/stamp: pyproject.toml
+	$(PYTHON) -m venv --clear $(ALONE)
+	@echo "installing Partita and the extras into $(ALONE): about a minute"
+	$(ALONE)/bin/python -m pip install --quiet --editable '.[serve,checkpoint,demo,test]'
 	@touch $@

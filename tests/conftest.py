@@ -16,11 +16,13 @@ import expected_texts
 import figures as sums
 import hypothesis
 import pytest
+import skips
 from expected_texts import golden
 from figures import figures
 from hypothesis.internal.conjecture import providers
 from mlir_files import pytest_collect_file
 from shuffled import pytest_collection_modifyitems
+from skips import pytest_sessionfinish
 
 __all__ = [
     "figures",
@@ -29,6 +31,7 @@ __all__ = [
     "pytest_collect_file",
     "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_sessionfinish",
     "pytest_terminal_summary",
     "pytest_unconfigure",
 ]
@@ -60,6 +63,7 @@ providers._get_local_constants = providers.Constants  # pyright: ignore[reportPr
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    skips.pytest_addoption(parser)
     parser.addoption("--update", action="store_true", help="write the expected texts anew instead of comparing them")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in another order")
 

@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 import numpy as np
 from jax import Array
+from jax.core import ShapedArray
 from jax.export import Exported
 from jax.sharding import AbstractMesh, Mesh as DeviceMesh
 from xdsl.dialects.builtin import ModuleOp
@@ -32,6 +33,11 @@ class Caller(Protocol):
     @property
     def consts(self) -> Sequence[Array | np.ndarray]:
         """The arrays that it closes over, the last arguments of the graph."""
+        ...
+
+    @property
+    def takes(self) -> Sequence[tuple[str, ShapedArray]]:
+        """The name and the type of each leaf of a call's arguments."""
         ...
 
     def flatten(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Array]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from jax import Array
+from jax import Array, ShapeDtypeStruct
 from jax.sharding import Mesh as DeviceMesh, PartitionSpec
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -106,6 +106,17 @@ class CompiledGraph:
         ends = *block.args, *cast(Operation, block.last_op).operands
         names = *self.graph.arguments, *self.graph.results
         return {name: type.text for name, type in zip(names, array_types(ends), strict=True)}
+
+    def shapes(self) -> dict[str, ShapeDtypeStruct]:
+        """What a call takes: the shape and the dtype of each array, by its name.
+
+        step(x, w)   -->   {"x": ShapeDtypeStruct((256, 8), float32), "w": ShapeDtypeStruct((8, 16), float32)}
+        """
+        if self.caller is not None:
+            return {name: ShapeDtypeStruct(aval.shape, aval.dtype) for name, aval in self.caller.takes}
+        types = array_types(self.graph.op.body.block.args)
+        named = zip(self.graph.arguments, types, strict=True)
+        return {name: ShapeDtypeStruct(type.layout.global_shape, type.dtype) for name, type in named}
 
     def _donated(self, donate: Patterns) -> set[int]:
         """The slots of the arguments that may be overwritten."""

@@ -177,6 +177,11 @@ class Traced:
         """Rebuilds the function's result from the results of the program."""
         return tree.tree_unflatten(self.out_tree, as_avals(leaves, self.converted))
 
+    @property
+    def takes(self) -> Sequence[tuple[str, ShapedArray]]:
+        """The name and the type of each leaf of a call's arguments, without `consts`."""
+        return [*zip(self.arg_names, self.in_avals, strict=False)]
+
     def takes_as_given(self, args: Sequence[object]) -> bool:
         """Whether the leaves of a call's arguments, given by position, are what the program takes."""
         del args

@@ -98,6 +98,10 @@ class SavedCall:
         """The arguments that a call may overwrite: those that the file names."""
         return as_patterns(given)
 
+    @property
+    def takes(self) -> Sequence[Leaf]:
+        return self.arguments
+
     def takes_as_given(self, args: Sequence[object]) -> bool:
         """Whether the leaves of these arguments are what the program takes, in its order."""
         names = leaf_names(self.signature.bind(*args).arguments)

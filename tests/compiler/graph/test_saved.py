@@ -240,6 +240,18 @@ def test_another_call_than_was_saved_is_an_error_that_says_what_it_takes(name: s
         loaded(params(), X, scale=2.0)
 
 
+def test_it_says_what_a_call_takes(tmp_path: Path) -> None:
+    path = str(tmp_path / "step")
+    for name, takes in {"closed over": "x", "keys": "key x", "bfloat16": "x y", "classes": "params/0/w params/0/bias"}.items():
+        plan, args = PLANS[name]()
+        plan.lower().save(path)
+        shapes = pt.load_compiled(path).shapes()
+        assert [*shapes][:2] == takes.split() and shapes == plan.lower().compile().shapes()
+        assert [(each.shape, each.dtype) for each in shapes.values()] == [(x.shape, x.dtype) for x in jax.tree.leaves(args)]
+    graph = PLANS["rows"]()[0].lower()
+    assert Graph.parse(graph.text()).compile().shapes() == graph.compile().shapes()
+
+
 def test_donation_is_restated(tmp_path: Path) -> None:
     plan, args = zero_plan()
     path = str(tmp_path / "step")
