@@ -137,6 +137,7 @@ APART = {
     "Jitted.__call__": "as `Plan.check`", "Jitted.lower": "as `Plan.check`", "Jitted.trace": "as `Plan.check`",
     "Jitted.eval_shape": "as `Plan.check`", "Graph.run": "as `Plan.check`",
     "CompiledGraph": "a step of `Graph.run`",
+    "initialize_distributed": "with right values it waits for other processes; `test_processes` has wrong ones",
 }  # fmt: skip
 """What stands among the public functions, but is not called by users, each with the reason."""
 

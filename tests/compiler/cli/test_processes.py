@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
+import numpy as np
 import pytest
 from documents import users_environment
 from root import ROOT
+from wrong_values import KINDS
 
 import partita as pt
 from partita.compiler.cli.processes import NOISE
@@ -191,6 +193,16 @@ def test_a_process_alone_has_nobody_to_join() -> None:
     with pytest.raises(pt.Error, match="this process cannot join the others") as found:
         pt.initialize_distributed()
     assert "partita run --processes 2" in found.value.helps[0]
+
+
+@pytest.mark.parametrize("value", [*map(KINDS.__getitem__, KINDS)], ids=[*KINDS])
+@pytest.mark.parametrize("name", ["coordinator_address", "num_processes", "process_id", "heartbeat_timeout_seconds"])
+def test_a_wrong_value_is_an_error_of_ours(name: str, value: Callable[[], Any]) -> None:
+    """It names the parameter; or the value is right, and there is nobody to join."""
+    with pytest.raises(pt.Error) as found:
+        pt.initialize_distributed(**{name: value()})
+    assert f"`{name}` takes " in found.value.title or found.value.title == "this process cannot join the others"
+    assert f"`{name}` takes " in found.value.title or isinstance(value(), int | np.integer) or value() is None
 
 
 def test_a_trail_has_the_last_lines(tmp_path: Path) -> None:
