@@ -33,6 +33,7 @@ set_xla_metadata: Any = import_module("jax.experimental.xla_metadata").set_xla_m
 
 Tracer: Any = import_module("jax.core").Tracer
 ArrayImpl: Any = import_module("jax._src.array").ArrayImpl
+eager_constant_folding: Any = import_module("jax._src.config").eager_constant_folding
 trace_context: Any = import_module("jax._src.config").trace_context
 eval_context: Any = import_module("jax._src.core").eval_context
 traced_apart: Any = jax.make_user_context("")

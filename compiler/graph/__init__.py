@@ -5,7 +5,6 @@
     text      JSON and Graphviz
     dataflow  the graph as a page draws it: what waits for what, on which device set
     travel    how values go from node to node
-      moves   and to other device sets, also of other processes
     run       the graph on devices, node by node
     saved     the graph in a file, for processes that lack the model's code
     graph     `Graph`: the module, with these as methods

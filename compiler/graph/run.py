@@ -29,7 +29,7 @@ from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ..inputs.names import Patterns, as_patterns
 from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
-from ..run.addressable import is_here, put
+from ..run.addressable import assembled, is_here
 from ..run.callbacks import check_outside
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
@@ -37,9 +37,9 @@ from ..run.controller import CONTROLLER, Tokened
 from ..run.device_code import run_local
 from ..run.device_sets import bound
 from ..run.extended_shard_map import described, on_no_mesh, on_own_devices, over_devices
+from ..run.transfers import Ends, Transfer, put
 from ..views.progress import progress
 from .module import GraphModule, foreign_of, mesh_at, mesh_of_types, name_of, program_key, program_of, set_at
-from .moves import Moves
 from .saved.save import save
 from .travel import TravelForm
 
@@ -54,10 +54,10 @@ class Elsewhere:
     gives: Sequence[TravelForm]
 
     def __call__(self, *_: Array) -> Sequence[Array]:
-        return [form.assembled(()) for form in self.gives]
+        return [assembled(form.shape, form.travels, form.sharding, ()) for form in self.gives]
 
 
-Program: TypeAlias = Tokened[Sequence[Array]] | Moves | Elsewhere
+Program: TypeAlias = Tokened[Sequence[Array]] | Transfer | Elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class CompiledGraph:
         if isinstance(op, flow.TransferOp):
             source, target = (self._form(type, mesh_of_types(self.graph, type)) for type in op.ends)
             name = f"transfer` from `{op.ends[0].on}` to `{op.ends[1].on}` in `{self.graph.name}"
-            return Moves.between(name, source, target).compiled
+            return Transfer.of(name, Ends(source.shape, source.travels, source.sharding, target.sharding)).compiled
         graph, name, mesh = self.graph, name_of(op), mesh_at(self.graph, op)
         takes, gives = ([self._form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
         if not any(map(is_here, self.devices[mesh.devices])):

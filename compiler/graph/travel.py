@@ -1,4 +1,4 @@
-"""How values travel between the programs of a graph, and from one device set to another.
+"""How values travel between the programs of a graph.
 
 If a `NamedSharding` can express the layout of a value, the value goes from node to node as that array. A value that is
 pending, or whose blocks are out of order, goes as its raw local blocks, with the mesh's axes as leading dims. Numbers of less
@@ -9,7 +9,7 @@ than a byte travel as bytes, because JAX packs them inside a compiled program bu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self, cast
@@ -21,7 +21,7 @@ from xdsl.ir import Block
 
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
-from ..jax_private import Device, jax, jnp
+from ..jax_private import jax
 from ..run.collectives import BYTES
 from ..run.device_code import run_local
 from ..run.extended_shard_map import over_devices, spec
@@ -64,16 +64,6 @@ class TravelForm:
     @cached_property
     def sharding(self) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec)
-
-    def assembled(self, blocks: Sequence[Array]) -> Array:
-        """The array of the blocks that the devices of this process have."""
-        return jax.make_array_from_single_device_arrays(self.shape, self.sharding, blocks, dtype=jnp.dtype(self.travels))
-
-    @property
-    def starts(self) -> dict[Device, tuple[int, ...]]:
-        """Where the block of each device begins."""
-        found: Mapping[Device, tuple[slice, ...]] = cast(Any, self.sharding).devices_indices_map(self.shape)
-        return {device: tuple(each.start or 0 for each in index) for device, index in found.items()}
 
     @property
     def struct(self) -> ShapeDtypeStruct:

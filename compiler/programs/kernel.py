@@ -24,12 +24,12 @@ from ..api.plan import Plan, Tactic
 from ..inputs.arguments import Method
 from ..jax_private import Tracer, is_batched, is_staged, jax, traced_apart
 from ..plan.state import State
-from ..run.addressable import put
 from ..run.compiled import device_mesh
 from ..run.controller import Issued
 from ..run.device_sets import here
 from ..run.extended_shard_map import described, on_no_mesh, on_own_devices
 from ..run.partitioned import Partitioned
+from ..run.transfers import put
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -156,11 +156,23 @@ def moved(leaf: Array, wanted: NamedSharding) -> Array:
     if isinstance(leaf, Tracer):
         # The batch may be any dim of the array: it is whole on each device.
         there = NamedSharding(wanted.mesh, PartitionSpec()) if is_batched(leaf) else wanted
-        return leaf if is_staged(leaf) else jax.device_put(leaf, there)
+        return leaf if is_staged(leaf) else _put_traced(leaf, there)
     # Any: JAX's shardings have no types.
     at: Any = getattr(leaf, "sharding", None)
     is_elsewhere = at is not None and leaf.committed and at.device_set != cast(Any, wanted).device_set
     return put(leaf, wanted) if is_elsewhere else leaf
+
+
+def _put_traced(leaf: Array, wanted: NamedSharding) -> Array:
+    """An argument on other devices, within a derivative or a batch. Raises Error if it lies in another process."""
+    try:
+        return jax.device_put(leaf, wanted)
+    except (NotImplementedError, ValueError) as error:
+        if jax.process_count() == 1:
+            raise
+        title = "a value that lies in one process is wanted in another one, within a transformation of JAX"
+        helps = ["make one graph of all: pt.program(jax.value_and_grad(f)), pt.program(jax.vmap(f))"]
+        raise Error(title, helps=helps) from error
 
 
 @overload

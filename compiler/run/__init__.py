@@ -4,6 +4,7 @@
     partitioned          a plan as one JAX primitive, so that a derivative or `vmap` of it is a separate plan
       jaxprs             the jaxprs of these programs
     addressable          arrays of which other processes have some parts
+    transfers            blocks of arrays, moved to other devices, also of other processes
     processes            joins this process to those of a program
       trail              what it has issued, in lines that outlive it
     controller           issues programs in one order, few of them in flight

@@ -1,4 +1,4 @@
-"""Arrays of which other processes have some parts, or all: how this process puts them on devices, and fetches them.
+"""Arrays of which other processes have some parts, or all.
 
 JAX calls the devices of this process addressable. A program in several processes is the same in each of them, and so are its
 arrays: a process has the parts of an array that are on its devices.
@@ -8,13 +8,13 @@ arrays: a process has the parts of an array that are on its devices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from typing import Any, cast
 
 import numpy as np
 from jax import Array
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from ...dialects.ground.errors import Error
 from ..jax_private import Device, jax, jnp
 from ..ops.prng_keys import unwrap
 
@@ -30,22 +30,23 @@ def is_here(device: Device) -> bool:
     return process_of(device) == jax.process_index()
 
 
-def put(array: Array | np.ndarray, sharding: NamedSharding) -> Array:
-    """Puts an array on devices. One that only this process has, as NumPy's, is the same in each process.
+def devices_of(sharding: Sharding) -> Set[Device]:
+    """All devices of a sharding."""
+    # Any: JAX's shardings have no types.
+    return cast(Any, sharding).device_set
 
-    Raises Error for an array on the devices of other processes that is wanted on other ones: only transfers move that.
-    """
-    if sharding.is_fully_addressable:
-        return jax.device_put(array, sharding)
-    if isinstance(array, Array) and not array.is_fully_addressable:
-        # Any: JAX's shardings have no types.
-        if cast(Any, array.sharding).device_set != cast(Any, sharding).device_set:
-            raise Error(
-                "an array lies on devices of other processes, and is wanted elsewhere",
-                helps=["call the kernel that makes it and the one that takes it in one pt.program: it transfers the array"],
-            )
-        return jax.device_put(array, sharding)
-    return jax.make_array_from_callback(array.shape, sharding, np.asarray(array).__getitem__, dtype=array.dtype)
+
+def assembled(shape: tuple[int, ...], dtype: str, sharding: NamedSharding, blocks: Sequence[Array]) -> Array:
+    """The array of the blocks that the devices of this process have."""
+    return jax.make_array_from_single_device_arrays(shape, sharding, blocks, dtype=jnp.dtype(dtype))
+
+
+def replicated(array: Array) -> Array:
+    """The array, whole on each of its devices."""
+    if array.is_fully_replicated:
+        return array
+    mesh = cast(NamedSharding, array.sharding).mesh
+    return jax.jit(jnp.positive, out_shardings=NamedSharding(mesh, PartitionSpec()))(array)
 
 
 def fetched(array: Array) -> np.ndarray:
@@ -58,19 +59,11 @@ def fetched(array: Array) -> np.ndarray:
         return np.asarray(array)
     from jax.experimental.multihost_utils import broadcast_one_to_all
 
-    # Any: JAX's shardings have no types.
-    owners = {process_of(device) for device in cast(Any, array.sharding).device_set}
+    owners = {*map(process_of, devices_of(array.sharding))}
     own = np.zeros(array.shape, array.dtype)
     if jax.process_index() in owners:
-        own = np.asarray(array if array.is_fully_addressable else _whole(array))
+        own = np.asarray(replicated(array))
     if len(owners) == jax.process_count():
         return own
+    # Any: JAX has no type for it.
     return np.asarray(cast(Any, broadcast_one_to_all)(own, is_source=jax.process_index() == min(owners)))
-
-
-def _whole(array: Array) -> Array:
-    """The array, whole on each of its devices."""
-    if array.is_fully_replicated:
-        return array
-    mesh = cast(NamedSharding, array.sharding).mesh
-    return jax.jit(jnp.positive, out_shardings=NamedSharding(mesh, PartitionSpec()))(array)

@@ -90,6 +90,23 @@ def graph() -> None:
     print("a plan on sets differs by less than 1e-3:", plan.check(PARAMS, X) < 1e-3)
 
 
+def one_by_one() -> None:
+    """Kernels and programs whose arguments lie in the other process, outside of one graph."""
+    double = pt.kernel(lambda x: x * 2.0, devices=pt.Mesh(d=4).on("left"), tactics=[pt.Tile({"x": 0}, "d")])
+    more = pt.kernel(lambda x: x + 1.0, devices=pt.Mesh(d=4).on("right"), tactics=[pt.Tile({"x": 1}, "d")])
+    compared("kernels one by one", more(double(X)), X * 2 + 1)
+    both = pt.program(lambda x: more(double(x)))
+    compared("a program of its own result", both(both(X)), X * 4 + 3)
+    compared("a batch", pt.program(jax.vmap(both))(X[None]), (X * 2 + 1)[None])
+    for transformed, x in ((jax.vmap(both), X[None]), (jax.grad(lambda x: both(x).sum()), X)):
+        try:
+            transformed(x)
+        except pt.Error as error:
+            assert "pt.program(jax.vmap(f))" in error.helps[0]
+        else:
+            raise AssertionError("it moves a value to another process within a transformation")
+
+
 def transfers() -> None:
     """Arrays of many dtypes, from some devices to others, in random layouts: each bit of them arrives."""
     every, sums = jax.devices(), list[int]()
@@ -140,7 +157,7 @@ def overlap() -> None:
 
 
 def main() -> None:
-    for each in (spmd, graph, transfers, overlap):
+    for each in (spmd, graph, one_by_one, transfers, overlap):
         each()
 
 

@@ -93,6 +93,9 @@ def test_two_processes_run_as_one(start: Start) -> None:
         "results on one set equal",
         "the saved graph equal",
         "a plan on sets differs by less than 1e-3: True",
+        "kernels one by one equal",
+        "a program of its own result equal",
+        "a batch equal",
         "eight inputs equal",
         "overlapped: True",
     ]

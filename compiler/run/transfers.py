@@ -4,28 +4,74 @@ Within a process a block is copied from device to device, which waits for nobody
 program on the devices of both ends. All processes of these devices issue it, in the one order in which they issue all programs.
 
     f32[data*4, 8] on left   -->   f32[data*4, 8] on right: block 0 from device 0 to device 4, block 1 from device 1 to device 5
+
+All processes must decide alike, so what is done depends on the devices of both ends, and never on which of them are here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from jax import Array
-from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh as DeviceMesh, NamedSharding, PartitionSpec, Sharding
 from jax.stages import Lowered
 
-from ..jax_private import Device, jax, jnp, lax
-from ..run.addressable import is_here, process_of
-from ..run.controller import CONTROLLER, Tokened
-from ..run.extended_shard_map import on_no_mesh, over_devices
-from .travel import TravelForm
+from ..jax_private import Device, eager_constant_folding, jax, jnp, lax
+from .addressable import assembled, devices_of, is_here, process_of, replicated
+from .controller import CONTROLLER, Tokened
+from .extended_shard_map import on_no_mesh, over_devices
 
 UNION = "union"
 """The one axis of the devices between which blocks are permuted."""
+
+
+class Ends(NamedTuple):
+    """An array that is moved: its shape and dtype, and how it is sharded before and after.
+
+    Before it has all of each block that it has after.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    source: Sharding
+    target: NamedSharding
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        """The shape of the block that a device has before."""
+        return self.source.shard_shape(self.shape)
+
+    @property
+    def part(self) -> tuple[int, ...]:
+        """The shape of the block that a device has after."""
+        return self.target.shard_shape(self.shape)
+
+    def moves(self) -> Iterator[Move]:
+        """Yields a move for each device of the target.
+
+        Each receives from itself, if it is in both sets and has the block. Else the copies of a block take turns, those of its
+        own process if there are any.
+        """
+        have, holders = self.starts(self.source), dict[tuple[int, ...], list[Device]]()
+        for device, start in have.items():
+            holders.setdefault(start, []).append(device)
+        turn = count()
+        for device, start in self.starts(self.target).items():
+            block = tuple(at - at % size if size else 0 for at, size in zip(start, self.block, strict=True))
+            near = [each for each in holders[block] if process_of(each) == process_of(device)] or holders[block]
+            holder = device if have.get(device) == block else near[next(turn) % len(near)]
+            yield Move(holder, device, tuple(at - own for at, own in zip(start, block, strict=True)))
+
+    def starts(self, sharding: Sharding) -> Mapping[Device, tuple[int, ...]]:
+        """Where the block of each device begins."""
+        # Any: JAX's shardings have no types.
+        found: Mapping[Device, tuple[slice, ...]] = cast(Any, sharding).devices_indices_map(self.shape)
+        return {device: tuple(each.start or 0 for each in index) for device, index in found.items()}
 
 
 class Move(NamedTuple):
@@ -42,25 +88,24 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moves:
-    """A transfer: where the devices of the target receive from, and what this process does of it."""
+class Transfer:
+    """What this process does of a transfer. Call it with the array, after it is compiled."""
 
     name: str
-    source: TravelForm
-    target: TravelForm
+    ends: Ends
     within: Sequence[Move]
     """The moves within this process."""
     permuted: Permuted | None
     """What sends blocks to other processes; None if this one neither sends nor receives any."""
 
     @classmethod
-    def between(cls, name: str, source: TravelForm, target: TravelForm) -> Self:
-        """The transfer between two layouts, of which the first one has all of each block of the second one."""
-        moves = [*moves_between(source, target)]
+    def of(cls, name: str, ends: Ends) -> Self:
+        """What this process does of a transfer between these ends."""
+        moves = [*ends.moves()]
         within = [move for move in moves if move.is_within and is_here(move.target)]
         across = [move for move in moves if not move.is_within]
         takes_part = any(is_here(device) for move in across for device in (move.source, move.target))
-        return cls(name, source, target, within, Permuted.of(name, across, source, target) if takes_part else None)
+        return cls(name, ends, within, Permuted.of(name, across, ends) if takes_part else None)
 
     def compiled(self) -> Self:
         """The transfer, once XLA has compiled its program, if it has one."""
@@ -79,29 +124,16 @@ class Moves:
                 sent = self.permuted(own)
             elif self.within:
                 CONTROLLER.note(self.name)
-            return [self.target.assembled([*jax.device_put(parts, [move.target for move in self.within]), *sent])]
+            moved = jax.device_put(parts, [move.target for move in self.within])
+            return [assembled(self.ends.shape, self.ends.dtype, self.ends.target, [*moved, *sent])]
 
     def _part(self, block: Array, start: Sequence[int]) -> Array:
-        if self.source.local == self.target.local:
-            return block
-        return block[tuple(slice(at, at + size) for at, size in zip(start, self.target.local, strict=True))]
+        part = self.ends.part
+        return block if block.shape == part else block[tuple(map(_range, start, part))]
 
 
-def moves_between(source: TravelForm, target: TravelForm) -> Iterator[Move]:
-    """Yields a move for each device of the target.
-
-    Each device receives from itself, if it is in both sets and has the block. Else the copies of a block take turns, those of
-    its own process if there are any.
-    """
-    have, holders = source.starts, dict[tuple[int, ...], list[Device]]()
-    for device, start in have.items():
-        holders.setdefault(start, []).append(device)
-    turn = count()
-    for device, start in target.starts.items():
-        block = tuple(at - at % size if size else 0 for at, size in zip(start, source.local, strict=True))
-        near = [each for each in holders[block] if process_of(each) == process_of(device)] or holders[block]
-        holder = device if have.get(device) == block else near[next(turn) % len(near)]
-        yield Move(holder, device, tuple(at - own for at, own in zip(start, block, strict=True)))
+def _range(start: int, size: int) -> slice:
+    return slice(start, start + size)
 
 
 def rounds(moves: Iterable[Move]) -> Sequence[Mapping[Device, Move]]:
@@ -133,12 +165,12 @@ class Permuted:
     """The shape of what a device receives."""
 
     @classmethod
-    def of(cls, name: str, moves: Sequence[Move], source: TravelForm, target: TravelForm) -> Self:
-        """Compiles the program."""
-        ends = sorted({device for move in moves for device in (move.source, move.target)}, key=lambda device: device.id)
-        spec, mesh = PartitionSpec(UNION), DeviceMesh(np.array(ends), (UNION,), axis_types=(AxisType.Auto,))
-        block, part = (form.sharding.shard_shape(form.shape) for form in (source, target))
-        turns = [Turn.of(each.values(), ends) for each in rounds(moves)]
+    def of(cls, name: str, moves: Sequence[Move], ends: Ends) -> Self:
+        """Lowers the program."""
+        devices = sorted({device for move in moves for device in (move.source, move.target)}, key=lambda device: device.id)
+        spec, mesh = PartitionSpec(UNION), DeviceMesh(np.array(devices), (UNION,), axis_types=(AxisType.Auto,))
+        block, part = ends.block, ends.part
+        turns = [Turn.of(each.values(), devices) for each in rounds(moves)]
 
         def transfer(given: Array) -> Sequence[Array]:
             here, received = lax.axis_index(UNION), jnp.zeros(part, given.dtype)
@@ -149,11 +181,11 @@ class Permuted:
 
         program, sharding = Tokened(name, over_devices(transfer, mesh, [spec], [spec])), NamedSharding(mesh, spec)
         first, *more = block or (1,)
-        taken = jax.ShapeDtypeStruct((len(ends) * first, *more), source.travels, sharding=sharding)
+        taken = jax.ShapeDtypeStruct((len(devices) * first, *more), ends.dtype, sharding=sharding)
         with on_no_mesh():
             lowered = jax.jit(program.function).lower(taken)
-        zero = np.zeros((first, *more), source.travels)
-        zeros = {device: jax.device_put(zero, device) for device in ends if is_here(device)}
+        zero = np.zeros((first, *more), ends.dtype)
+        zeros = {device: jax.device_put(zero, device) for device in devices if is_here(device)}
         return cls(program, lowered, sharding, zeros, [move.target for move in moves if move.target in zeros], part)
 
     def __call__(self, blocks: Mapping[Device, Array]) -> Sequence[Array]:
@@ -182,3 +214,30 @@ class Turn(NamedTuple):
         receives = {number for _, number in pairs}
         every = range(len(devices))
         return cls(pairs, np.array([starts.get(at, nowhere) for at in every]), np.array([at in receives for at in every]))
+
+
+def put(array: Array | np.ndarray, sharding: NamedSharding) -> Array:
+    """Puts an array on devices. One that is not committed, as those of NumPy, is the same in each process.
+
+    To other processes it goes whole.
+    """
+    if jax.process_count() == 1:
+        return jax.device_put(array, sharding)
+    if not isinstance(array, Array) or not array.committed:
+        return jax.make_array_from_callback(array.shape, sharding, np.asarray(array).__getitem__, dtype=array.dtype)
+    have, want = devices_of(array.sharding), devices_of(sharding)
+    processes = {*map(process_of, have | want)}
+    if have == want or processes == {jax.process_index()}:
+        return jax.device_put(array, sharding)
+    if len(processes) == 1:
+        return assembled(array.shape, array.dtype.name, sharding, ())
+    whole = replicated(array)
+    (moved,) = _transfer(Ends(array.shape, array.dtype.name, whole.sharding, sharding))(whole)
+    return moved
+
+
+@lru_cache(64)
+def _transfer(ends: Ends) -> Transfer:
+    # A program is traced in the same way, wherever an array is put.
+    with eager_constant_folding(False):
+        return Transfer.of("transfer` of `an argument", ends).compiled()
