@@ -148,7 +148,9 @@ class _Writer(Writer):
             return super().settled(move, made)
 
     def local(self, node: Node, locals: list[SSAValue], types: Types) -> list[SSAValue]:
-        with self.sending(self.exchanges.get(node.number, ())):
+        if (moves := self.exchanges.get(node.number)) is None:
+            return super().local(node, locals, types)
+        with self.sending(moves):
             return super().local(node, locals, types)
 
     def control(self, control: Control) -> None:
@@ -172,7 +174,8 @@ class _Marked(Local):
 
     def append(self, op: Operation) -> None:
         super().append(op)
-        self.writer.mark([op])
+        if spmd.sends(type(op)):
+            self.writer.mark([op])
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
         self.end_nest_of(sources)
