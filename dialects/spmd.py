@@ -14,11 +14,11 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar, Self, TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.traits import NoMemoryEffect
@@ -349,6 +349,12 @@ class PickOp(Collective):
     def exchange(self, held: Sequence[Array]) -> list[Array]:
         before = (slice(None),) * self.number("dim")
         return [array[(*before, list(rows))] for array, rows in zip(held, self.rows.data, strict=True)]
+
+
+@cache
+def sends(kind: type[Operation]) -> bool:
+    """Whether ops of this type send. Asked once for each type, because a program has thousands of ops."""
+    return issubclass(kind, Collective) and not issubclass(kind, SliceOp | PickOp)
 
 
 @irdl_op_definition

@@ -21,6 +21,7 @@ from ...dialects.ground.amounts import of_bytes, of_flops
 from ...dialects.ranges.algebra import Place
 from ...rewrites.program.program import Program
 from ..cost.alike_ends import alike_ends, ends
+from ..cost.as_lowered import trips_around
 from ..cost.collectives import bytes_by_axes
 from ..cost.costs import price_over
 from ..cost.counts import most
@@ -239,7 +240,7 @@ def _each_redundant(plan: State) -> Iterator[_Alike]:
             continue
         overlaps = any(factor.has_halo for _, factor in placements.nodes[node.number].placement)
         rim = flops - (in_blocks(plan, node) or flops) if overlaps else 0
-        if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region):
+        if excess := (_excess(flops - rim, axes) + rim) * program.trips(node.region) * trips_around(plan, node):
             yield _Alike(REDUNDANT, shown_op_name(node), _texts(axes), 0, excess, numbers, node.region)
 
 

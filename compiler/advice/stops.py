@@ -13,7 +13,7 @@ from ...rewrites.decide.price import Price
 from ...rewrites.decide.table import BlockedOp
 from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.program.shard_maps import mesh_misfit
-from ..cost.collectives import counted_steps
+from ..cost.collectives import counted
 from ..cost.costs import price_over
 from ..cost.counts import bytes_received
 from ..cost.flops import Flops, on_device, shown_op_name, work
@@ -277,14 +277,11 @@ def received_for(plan: State, uses: Iterable[tuple[NodeId, int]], axis: Place | 
             move = move.together[0] if move.together else move
             moves[id(move)] = move
             move = move.before
-    parts = () if axis is None else plan.decided.mesh.split(axis)
-    steps = (
-        (move, step)
-        for move in moves.values()
-        for step in move.path.steps
-        if axis is None or any(a in parts for a in step.axes)
-    )
-    return bytes_received(counted_steps(plan, steps))
+    sent = counted(plan, moves.values())
+    if axis is None:
+        return bytes_received(sent)
+    parts = {*map(str, plan.decided.mesh.split(axis))}
+    return bytes_received(each for each in sent if not parts.isdisjoint(each.axes))
 
 
 def _move(plan: State, use: tuple[NodeId, int]) -> Move | None:

@@ -8,7 +8,7 @@ plan on several device sets.
     a + a.T, b + b.T, ...   -->   one plan with the first way out of each, one with the second way out of each
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import combinations, islice, zip_longest
@@ -170,6 +170,21 @@ def ways_out(plan: State, key: Key) -> tuple[Resolution, ...]:
 def to_take(plan: State, ways: Sequence[Resolution]) -> Resolution | None:
     """The first of a conflict's ways out; None if there is none, or if it costs less to leave the conflict open."""
     return ways[0] if ways and ways[0].price <= price(plan) else None
+
+
+def of_those_alike(plan: State, made: State, key: Key, way: Resolution) -> list[Change]:
+    """The way out of a conflict of device sets, for those that are like it, and still open in the plan that it made."""
+    alike = (each for each in between_sets(made) if _kind(plan, each) == _kind(plan, key[0])) if way.where else ()
+    return [Change(partial(on, values=name_of_op(plan, each), where=dict(way.where))) for each in alike]
+
+
+def _kind(plan: State, number: NodeId) -> Hashable:
+    """What conflicts of device sets have in common that are alike: the op, its operands, where these are, and who reads it."""
+    program, sets, node = plan.source.program, plan.table.sets, plan.source.program.nodes[number]
+    assert sets is not None, "the plan has device sets"
+    readers = frozenset(sets.ops[each.number] for value in node.results for each in program.readers(value))
+    operands = [(program.types[value], sets.of(value)) for value in node.operands]
+    return node.op_name, sets.ops[node.number], readers, *operands
 
 
 def _nothing(plan: State) -> _Known:

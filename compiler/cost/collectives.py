@@ -7,7 +7,7 @@ from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.device_sets import DeviceSets, coordinates
 from ...rewrites.program.program import Node
-from ...rewrites.redistribute.steps import Bytes, Step
+from ...rewrites.redistribute.steps import Step
 from ..inputs.lines import SourceLine, at_line, place_of
 from ..ops.shard_map import own_collectives
 from ..plan.source_lines import line_of, line_of_op
@@ -16,10 +16,10 @@ from ..views.colours import paragraph
 from ..views.grouping import grouped
 from ..views.listing import Listing, ListingForm, by_index
 from ..views.view import Cell
+from .as_lowered import Sending, sent, trips_around
 from .causes import Cause, cause_at, causes, causes_text
 from .counts import CountedCollective, Counts, bytes_received, count_collectives
 from .device_sets import Relaid, cause_of_set, moved_on, relaid
-from .loops import times
 from .relocations import because, parameter
 
 RESULT, ARGUMENT = "the result", "the argument"
@@ -102,8 +102,9 @@ class Collective(CountedCollective):
 def counts(plan: State) -> Counts:
     """How often each kind of collective runs in one call."""
     program = plan.source.program
-    maps = ((node.op, program.trips(node.region), program.where(node.region)) for node in program.nodes if node.signature.own)
-    return count_collectives(_counted_steps(plan), own_collectives(maps, plan.source.traced.foreign))
+    nodes = (node for node in program.nodes if node.signature.own)
+    maps = ((each.op, program.trips(each.region) * trips_around(plan, each), program.where(each.region)) for each in nodes)
+    return count_collectives(_counted(plan), own_collectives(maps, plan.source.traced.foreign))
 
 
 def bytes_per_device(plan: State) -> int:
@@ -113,15 +114,14 @@ def bytes_per_device(plan: State) -> int:
 def _of_one_device(plan: State) -> Sequence[CountedCollective]:
     """The collectives in which a device takes part: of several device sets, on that where one receives most."""
     if (sets := plan.table.sets) is None:
-        return [*_counted_steps(plan)]
+        return [*_counted(plan)]
     return max((received_on(plan, sets, on) for on in sets.every), key=bytes_received)
 
 
 def received_on(plan: State, sets: DeviceSets, on: Mesh) -> Sequence[CountedCollective]:
     """The collectives on a device set."""
     moves = (move for move in plan.decisions.moves if moved_on(sets, move) is on)
-    of_moves = counted_steps(plan, ((move, step) for move in moves for step in move.path.steps))
-    return [*of_moves, *_to_cross(each for each in relaid(plan) if each.on is on)]
+    return [*counted(plan, moves), *_to_cross(each for each in relaid(plan) if each.on is on)]
 
 
 def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
@@ -132,8 +132,8 @@ def bytes_by_axes(plan: State) -> dict[tuple[str, ...], int]:
     }
 
 
-def _counted_steps(plan: State) -> Iterator[CountedCollective]:
-    yield from counted_steps(plan, ((move, step) for move in plan.decisions.moves for step in move.path.steps))
+def _counted(plan: State) -> Iterator[CountedCollective]:
+    yield from counted(plan, plan.decisions.moves)
     yield from _to_cross(relaid(plan))
 
 
@@ -143,14 +143,14 @@ def _to_cross(those: Iterable[Relaid]) -> Iterator[CountedCollective]:
     return (CountedCollective(step.kind, step.names, part, 1) for step in steps for part in step.collectives)
 
 
-def counted_steps(plan: State, steps: Iterable[tuple[Move, Step]]) -> Iterator[CountedCollective]:
-    """Yields the collectives of these steps of redistributions."""
-    where = plan.source.program.where
-    return (
-        CountedCollective(step.kind, step.names, part, times(plan, move.region, step.loops), where(move.region))
-        for move, step in steps
-        for part in step.collectives
-    )
+def counted(plan: State, moves: Iterable[Move]) -> Iterator[CountedCollective]:
+    """Yields the collectives of redistributions."""
+    return (_collective_of(plan, move, each) for move in moves for each in sent(plan, move))
+
+
+def _collective_of(plan: State, move: Move, of: Sending) -> CountedCollective:
+    program, region = plan.source.program, move.region
+    return CountedCollective(of.step.kind, of.step.names, of.received, program.trips(region) * of.trips, program.where(region))
 
 
 def by_cause(plan: State) -> dict[int, Counts]:
@@ -158,9 +158,12 @@ def by_cause(plan: State) -> dict[int, Counts]:
 
     A collective that several tactics cause is counted for each of them.
     """
-    steps = ((move, step) for move in plan.decisions.moves for step in move.path.steps)
-    caused = ((number, each) for each in steps for number in [cause.number for cause in causes(plan, *each)] or [0])
-    counted: list[tuple[int, CountedCollective]] = [(at, each) for at, step in caused for each in counted_steps(plan, [step])]
+    counted = [
+        (number, _collective_of(plan, move, each))
+        for move in plan.decisions.moves
+        for each in sent(plan, move)
+        for number in [cause.number for cause in causes(plan, move, each.step)] or [0]
+    ]
     counted += [(number, each) for relay in relaid(plan) for each in of_relaid(plan, relay) for number in each.tactics]
     rows = grouped(counted, lambda pair: pair[0])
     return {number: count_collectives((each for _, each in found), ()) for number, found in rows.items()}
@@ -176,7 +179,7 @@ def collectives(plan: State) -> Listing[Collective]:
 def of_move(plan: State, number: int) -> list[Collective]:
     """The collectives of one redistribution, by its number."""
     move = plan.decisions.moves[number]
-    return [_collective(plan, move, step, part, number) for step in move.path.steps for part in step.collectives]
+    return [_collective(plan, number, each.step, _collective_of(plan, move, each)) for each in sent(plan, move)]
 
 
 _COLUMNS = ("value", "collective", "over", "when", "times", "total bytes", "for", "at", "tactic")
@@ -192,17 +195,17 @@ def _tactics(found: Sequence[Collective]) -> list[str]:
     return list(map(str, sorted({cause for each in found for cause in each.causes})))
 
 
-def _collective(plan: State, move: Move, step: Step, bytes: Bytes, number: int) -> Collective:
-    addresses, program = plan.source.addresses, plan.source.program
+def _collective(plan: State, number: int, step: Step, of: CountedCollective) -> Collective:
+    addresses, program, move = plan.source.addresses, plan.source.program, plan.decisions.moves[number]
     node = use_of(plan, move)
     # A sum that waits behind ops that only move it is known by what it was before.
     value = program.source(move.value) if move.pending else parameter(plan, move.value)
     return Collective(
-        step.kind,
-        step.names,
-        bytes,
-        times(plan, move.region, step.loops),
-        program.where(move.region),
+        of.kind,
+        of.axes,
+        of.received,
+        of.times,
+        of.where,
         value=addresses.names[value],
         use=node.op_name if node is not None else end_of(move),
         made=line_of(plan, value, None),

@@ -16,10 +16,10 @@ from ...rewrites.decide.price import Price, charged, computed, seconds
 from ...rewrites.program.program import Node, Program
 from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
+from .as_lowered import sent, trips_around
 from .counts import most
 from .device_sets import crossing_by_axes
 from .flops import flops_per_device, of_each_op
-from .loops import trips, trips_around
 
 Axes = tuple[str, ...]
 
@@ -98,11 +98,9 @@ def cost_of(plan: State, moves: Iterable[Move], nodes: Iterable[Node]) -> Cost:
     program, placements, flops = plan.source.program, plan.decisions.placements, plan.once(of_each_op)
     amounts, held = defaultdict[tuple[Axes | Amount, int], Bytes](int), 0
     for move in moves:
-        for step in move.path.steps:
-            for part in step.collectives:
-                often = trips(plan, move.region, step.loops)
-                amounts[step.names, move.region] += part * often
-                amounts[Amount.COLLECTIVES, move.region] += often
+        for step, part, often in sent(plan, move):
+            amounts[step.names, move.region] += part * often
+            amounts[Amount.COLLECTIVES, move.region] += often
     for node in nodes:
         placed, known = placements.nodes[node.number], flops[node.number]
         if known is None:

@@ -11,8 +11,9 @@ from ...rewrites.decide.price import known_flops
 from ...rewrites.program.program import Node
 from ..plan.state import State
 from ..views.grouping import alike
+from .as_lowered import trips_around
 from .counts import most
-from .loops import flops_as_lowered, trips_around
+from .loops import flops_as_lowered
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,27 +7,20 @@ They are read off the device-local program, since lowering decides in which loop
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import cast
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 
 from ...dialects.lax import RegionOp, ScanOp
 from ...dialects.op_text import array_types
-from ...dialects.ranges.algebra import Loop, Place
 from ...rewrites.decide.decide import Move
-from ...rewrites.lower.constructors import on_device
 from ...rewrites.lower.loop_schedule import Crossing, flops_of
-from ...rewrites.lower.materialise import Writer
-from ...rewrites.lower.to_spmd import Local
-from ...rewrites.program.program import NO_VALUE, Node, ValueId
+from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
-from ..plan.lowering import decided
 from ..plan.state import State
+from .as_lowered import as_lowered
 
 MAIN = 20
 """A loop that computes less than this part of what all loops over one range do is no main loop."""
@@ -60,7 +53,7 @@ def _loops(plan: State) -> list[LoopRun]:
     if not plan.mesh.loops:
         return []
     with without_collector():
-        return list(_in_block(plan.once(_lowered).main, 1, 1))
+        return list(_in_block(as_lowered(plan).main, 1, 1))
 
 
 def _in_block(block: Block, times: int, runs: int) -> Iterator[LoopRun]:
@@ -87,79 +80,19 @@ def _is_row(stack: SSAValue) -> bool:
 
 def flops_as_lowered(plan: State) -> int:
     """The known flops of one device in one call, with what several loops over one range compute again."""
-    return _flops(plan.once(_lowered).main)
-
-
-@dataclass(frozen=True, slots=True)
-class _Lowered:
-    """The device-local program, and what several loops in it need."""
-
-    main: Block
-    crossings: Sequence[Crossing]
-    values: Mapping[SSAValue, ValueId]
-
-
-def _lowered(plan: State) -> _Lowered:
-    with without_collector():
-        writer = Writer(decided(plan), Local)
-        module, into = writer.module(), cast(Local, writer.into)
-    values = {on_device(made): value for value, made in writer.values.items()}
-    return _Lowered(cast(FuncOp, module.body.block.first_op).body.block, into.crossings, values)
+    return _flops(as_lowered(plan).main)
 
 
 def crossings(plan: State) -> list[tuple[ValueId, Crossing]]:
     """The values that several loops over one range need, and how they get them; NO_VALUE for parts of an op."""
     if not are_several(plan):
         return []
-    found = plan.once(_lowered)
+    found = as_lowered(plan)
     return [(found.values.get(cast(SSAValue, each.value), NO_VALUE), each) for each in found.crossings]
 
 
 def _flops(block: Block) -> int:
     return sum(flops_of(op) or 0 for op in block.ops)
-
-
-def around(plan: State, region: int) -> frozenset[Place]:
-    """The loops whose trips each run a region of the program: it lies inside of them, as a scan of layers in micro-batches."""
-    return plan.once(_around).get(region, frozenset()) if region and plan.mesh.loops else frozenset()
-
-
-def _around(plan: State) -> Mapping[int, frozenset[Place]]:
-    """The loops around each region. A region in which a loop ends has the loop inside, and runs outside of it."""
-    program, found = plan.source.program, dict[int, frozenset[Place]]()
-    placed, ended = (defaultdict[int, set[Place]](set) for _ in range(2))
-    for node, each in zip(program.nodes, plan.decisions.placements.nodes, strict=True):
-        for region in program.outward(node.region):
-            placed[region].update(factor.axis for _, factor in each.placement if isinstance(factor.place, Loop))
-    for move in plan.decisions.moves:
-        over = {axis for step in move.path.steps if step.is_in_time and step.communicates for axis in step.axes}
-        for region in program.outward(move.region):
-            ended[region] |= over
-    for controls in program.controls:
-        for control in controls:
-            is_in = set[Place]().union(*(placed[region] for region in control.regions))
-            is_in.difference_update(*(ended[region] for region in control.regions))
-            for region in control.regions:
-                found[region] = frozenset(is_in) | found.get(program.regions[region].parent, frozenset())
-    return found
-
-
-def trips(plan: State, region: int, loops: Iterable[Place] = ()) -> int:
-    """How often one run of a region runs what lies in these loops: in their trips, and in those of the loops around it."""
-    return prod(each.size for each in around(plan, region).union(loops))
-
-
-def times(plan: State, region: int, loops: Iterable[Place] = ()) -> int:
-    """How often one call runs what is in a region and in these loops; an unknown trip count counts as 1."""
-    return plan.source.program.trips(region) * trips(plan, region, loops)
-
-
-def trips_around(plan: State, node: Node) -> int:
-    """How often the trips of loops run an op that is not placed on these loops, because its region lies inside of them."""
-    if not (outer := around(plan, node.region)):
-        return 1
-    own = (factor.axis for _, factor in plan.decisions.placements.nodes[node.number].placement)
-    return prod(each.size for each in outer.difference(own))
 
 
 def main_loops(plan: State, loop: str) -> int:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple, cast
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects import flow, spmd
 from ...dialects.op_text import array_types
@@ -100,14 +99,8 @@ def edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
 def counted_collectives(kernel: FuncOp, marks: Marks) -> Iterator[CountedCollective]:
     """Yields the collectives of a device-local function. Those in a loop body count once for each trip."""
     for op, times, where in executions(kernel.body.block, marks):
-        if _sends(type(op)):
+        if spmd.sends(type(op)):
             op = cast(spmd.Collective, op)
             kind, group = op.name.removeprefix("spmd."), op.over.size
             larger = max(cast(ArrayType, value.type).nbytes for value in (op.x, op.out))
             yield CountedCollective(kind, op.over.names, Step.known[kind].received(larger, group), times, where)
-
-
-@cache
-def _sends(kind: type[Operation]) -> bool:
-    """Whether ops of this type send. Asked once for each type, because a kernel has thousands of ops."""
-    return issubclass(kind, spmd.Collective) and not issubclass(kind, spmd.SliceOp | spmd.PickOp)

@@ -375,8 +375,9 @@ class Sweep:
 
         None if there is none.
         """
-        read = [claim.moved(at.dim, at.outward(claim.factor, beside)) for claim, at, beside in readers]
-        if len({claim.at for claim in read}) != 1:
+        windows = [(claim, at.dim, at.window(claim.factor, beside)) for claim, at, beside in readers]
+        read = [claim.moved(dim, window) for claim, dim, window in windows if window is not None]
+        if len(read) < len(readers) or len({claim.at for claim in read}) != 1:
             return None
         one = min(read, key=lambda claim: claim.tactic)
         extent, most = self.program.shape(value)[one.at], ANY_WIDTH if producer in self.widened else 1

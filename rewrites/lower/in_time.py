@@ -507,6 +507,7 @@ class Opened:
             for at, each in enumerate(ends)
         ]
         made = type(op).of(ins, types, op.params, regions)
+        made.attributes.update(op.attributes)
         emit.into.append(made)
         return [_turned(emit, each) if at >= scanned and self.results[at] else each for at, each in enumerate(made.results)]
 

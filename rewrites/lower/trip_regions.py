@@ -44,12 +44,12 @@ def is_barrier(kind: type[Operation]) -> bool:
 
 def copied(op: Operation, operands: Sequence[SSAValue]) -> Operation:
     """The op on other operands."""
-    if is_barrier(type(op)):
-        return again(op, operands, [each.type for each in operands])
-    if not op.regions:
-        return again(op, operands, op.result_types)
-    made = op.clone()
-    made.operands = list(operands)
+    if op.regions:
+        made = op.clone()
+        made.operands = list(operands)
+        return made
+    made = again(op, operands, [each.type for each in operands] if is_barrier(type(op)) else op.result_types)
+    made.attributes.update(op.attributes)
     return made
 
 

@@ -51,11 +51,15 @@ class Position(NamedTuple):
 
     def outward(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor:
         """The factor of the dim for a given factor of the index, with others `beside` it: what a device reads, or holds."""
-        if self.reach is None:
-            return factor.outward(self.minor)
-        read = crossing(beside, self.reach.extent, self.reach.outward, factor)
+        read = self.window(factor, beside)
         assert read is not None, "an index is placed only if its windows are the same size everywhere"
         return read
+
+    def window(self, factor: Factor, beside: Sequence[Factor] = ()) -> Factor | None:
+        """The same for an index that is not placed yet; None if windows differ between devices."""
+        if self.reach is None:
+            return factor.outward(self.minor)
+        return crossing(beside, self.reach.extent, self.reach.outward, factor)
 
     def claim(self, factor: Factor, padded: bool, last: bool, beside: Sequence[Factor] = ()) -> Factor | None:
         """The factor to claim on the dim for a given factor of the index; None if it does not divide."""

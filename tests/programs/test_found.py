@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.sharding import AxisType
+from jaxpr_collectives import collectives, received
 from lowered import executions
 
 import partita as pt
@@ -234,8 +235,8 @@ def test_a_program_of_arrays_without_elements_alone_runs() -> None:
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_what_is_the_same_in_all_trips_of_a_loop_is_counted_in_each_and_sent_once() -> None:
-    """The counts are an upper bound here: lowering finds that a broadcast of a number in a branch does not vary in the loop."""
+def test_what_is_the_same_in_all_trips_of_a_loop_is_sent_once_and_counted_once() -> None:
+    """A broadcast of a number lies on the loop, and does not vary in it."""
 
     def loss(y: Any, i: Any) -> Any:
         branch = lambda y: 0.5 * y + y.mean()  # noqa: E731
@@ -244,8 +245,21 @@ def test_what_is_the_same_in_all_trips_of_a_loop_is_counted_in_each_and_sent_onc
     plan = pt.plan(jax.grad(loss), pt.Mesh(a=3), jnp.ones((3, 3, 3)), jnp.zeros(3, int)).tile("y", 1, "a")
     plan = plan.tile("add#0", 0, "t:3").tile("backward/broadcast_in_dim#1", 2, "a")
     _, sent = executions(plan.spmd())
-    counted = Counter[str]()
-    for each in plan.counts().branches.values():
-        counted.update(each)
-    assert sent["all_to_all"] == 2 and counted["all_to_all"] == 6
-    assert plan.check(jnp.ones((3, 3, 3)), jnp.zeros(3, int)) < 1e-3
+    counted = sum((Counter(each) for each in plan.counts().branches.values()), start=Counter[str]())
+    assert sent["all_to_all"] == counted["all_to_all"] == 2
+    there = [each for each in plan.collectives() if each.kind == "all_to_all"]
+    assert [each.times for each in there] == [1, 1] and "x 3 trips" not in plan.explain(there[0])
+    args = jnp.ones((3, 3, 3)), jnp.zeros(3, int)
+    assert received(collectives(plan.compile(), *args)) == plan.bytes_per_device() == 27
+    assert plan.check(*args) < 1e-3
+
+
+def test_what_nothing_needs_is_not_sent_in_a_loop_and_not_counted() -> None:
+    def reduced(x: Any) -> Any:
+        return jnp.tanh(lax.linalg.tridiagonal(x, lower=True)[0])
+
+    plan = pt.plan(reduced, pt.Mesh(a=2), jnp.ones((4, 4, 4))).tile("x", 0, "a").tile("x", 0, "t:2")
+    plan = plan.tile("tridiagonal#0.1", 1, "a")
+    always, _ = executions(plan.spmd())
+    assert any("all_to_all" in str(move.path) for move in plan.decisions.moves)
+    assert not any(always.values()) and not any(plan.counts().values()) and not plan.collectives()

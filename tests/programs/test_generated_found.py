@@ -19,6 +19,7 @@ from tiles import layout
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.dialects.reference.interpret import interpret
+from partita.rewrites.decide import price
 from partita.rewrites.redistribute.search import path
 
 A = pt.Mesh(a=2)
@@ -271,3 +272,23 @@ def test_an_axis_leaves_windows_that_run_backwards() -> None:
     plan = pt.plan(turned, pt.Mesh(a=2, b=2), *args).tile("result", 0, "a").tile("result", 0, "b").tile("rev#1", 1, "a")
     assert "rev#1: f32[24, a*12]" in plan.explain("rev#1")
     holds(plan, turned, *args)
+
+
+def test_a_value_of_which_an_op_reads_no_window_follows_no_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relocation asks whether ops may follow one that reads on `a.0:2` and the loop, where others are placed in turn."""
+
+    def pooled(x: jax.Array) -> tuple[jax.Array, ...]:
+        def body(carry: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+            carry = jnp.tanh(jnp.tanh((carry * 0.5 + row)[::-1])[::-1])
+            return carry, carry * row
+
+        last, rows = jax.lax.scan(body, jnp.zeros(8, np.float32), x)
+        y = rows + last[None]
+        largest = jax.lax.reduce_window(y, -np.inf, jax.lax.max, (2, 1), (2, 1), "VALID")
+        return largest, jnp.stack([y, y], 1), x != x
+
+    monkeypatch.setattr(price, "START", 0.0)
+    x = floats(16, 8)
+    plan = pt.plan(pooled, pt.Mesh(a=4), x).tile("broadcast_in_dim#2", 0, "a", block=2).tile("result/2", 0, "a.1:2")
+    plan = plan.widen("result/1").tile("x", 1, ("a.0:2", "t:4"), padded=True).tile("collect#0", 1, "a.1:2", padded=True)
+    holds(plan, pooled, x)

@@ -526,17 +526,17 @@ MESHES: list[dict[str, int]] = [
     {"stage": 2},
 ]
 Claim = tuple[int, int, int]
-"""A value, a coordinate, and after how many tactics it is claimed."""
+"""A value, a coordinate, and after how many tactics it is claimed. A case claims several sets, so that something crosses."""
 Drawn = tuple[dict[str, int], Program, list[Tactic], list[Claim]]
 
 
 @st.composite
 def drawn(draw: st.DrawFn) -> Drawn:
     program = draw(programs(draw(st.booleans()), draw(st.sampled_from(POOLS))))
-    spatial = tactics.map(lambda each: Tactic(each.kind, each.value, each.dim, each.axis))
-    claim = st.tuples(st.integers(0, 1 << 10), st.integers(0, 3), st.integers(0, 20))
-    placed = draw(st.lists(spatial, min_size=2, max_size=8))
-    return draw(st.sampled_from(MESHES)), program, placed, draw(st.lists(claim, min_size=2, max_size=5))
+    placed = [Tactic(each.kind, each.value, each.dim, each.axis) for each in draw(st.lists(tactics, min_size=2, max_size=8))]
+    values = draw(st.lists(st.integers(0, 1 << 10), min_size=2, max_size=5, unique=True))
+    claims = [(value, at, draw(st.integers(0, 20))) for at, value in enumerate(values, draw(st.integers(0, 3)))]
+    return draw(st.sampled_from(MESHES)), program, placed, claims
 
 
 def planned(case: Drawn) -> Plan:
@@ -597,4 +597,4 @@ def test_generated_programs_on_several_sets_mean_what_they_mean() -> None:
         assert graph.counts() == plan.counts() == count_collectives(plan.collectives(), ())
 
     run()
-    assert 15 * seen["crossing"] >= seen["programs"]
+    assert 3 * seen["crossing"] >= seen["programs"]

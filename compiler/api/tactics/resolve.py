@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ....rewrites.decide.table import Key
 from ...advice.open_conflicts import open_keys
-from ...advice.ways_out import Resolution, apart, next_count, to_take, tried_ways_out
+from ...advice.tactic_edits import attempted
+from ...advice.ways_out import Resolution, apart, next_count, of_those_alike, to_take, tried_ways_out
+from ...cost.costs import price
 from ...plan.history import redone
 from ..plan import Plan
 from .base import Tactic
@@ -27,9 +30,9 @@ class Resolve(Tactic):
         while left := [key for key in open_keys(plan) if key not in done]:
             found = tried_ways_out(plan, left[:count])
             # What an earlier one changes may change the ways out of the others: they are tried again, on the next plan.
-            now = [way for key in apart(found) if (way := to_take(plan, found[key].found)) is not None]
+            now = {key: way for key in apart(found) if (way := to_take(plan, found[key].found)) is not None}
             done.update(apart(found))
-            plan = _resolved(plan, now)
+            plan = _with_alike(plan, _resolved(plan, [*now.values()]), now)
             count = next_count(plan, count, found)
         return plan
 
@@ -40,3 +43,13 @@ def _resolved(plan: Plan, chosen: Sequence[Resolution]) -> Plan:
     if first:
         plan = plan.apply(lambda plan: redone(plan, plan.own, first, keeps=True))
     return plan.apply(*(way for way in chosen if not way.first))
+
+
+def _with_alike(plan: Plan, made: Plan, chosen: Mapping[Key, Resolution]) -> Plan:
+    """The plan in which ways out are taken of those that are alike too, unless it costs more than without.
+
+    A step of a model has such a conflict for each of its layers, so they are not all tried one by one.
+    """
+    steps = [step for key, way in chosen.items() for step in of_those_alike(plan, made, key, way)]
+    alike = attempted(made, lambda each: each.apply(*steps)) if steps else None
+    return made if alike is None or price(alike) > price(made) else alike

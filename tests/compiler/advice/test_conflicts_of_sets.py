@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import partita as pt
+from partita.compiler.advice.ways_out import tried_ways_out
 from partita.compiler.api.plan import Plan
+from partita.compiler.api.tactics import resolve
 from partita.compiler.cost.costs import price
 from partita.compiler.report.data import data
 from partita.compiler.shell.run_line import do
@@ -100,6 +102,31 @@ def test_resolve_takes_the_cheapest_way_out_of_each() -> None:
         assert price(resolved) <= price(plan)
         assert plan.trace in resolved.trace
     assert planned().apply(pt.Resolve()).trace.splitlines()[-1] == "on('concatenate#0', stage=0)"
+
+
+def test_conflicts_that_are_alike_are_resolved_by_one_trial_of_their_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def layers(xs: Any) -> Any:
+        with jax.named_scope("left"):
+            left = [jnp.tanh(x) for x in xs]
+        with jax.named_scope("right"):
+            right = [jnp.sin(x[:, : 4 if number % 2 else 8]) for number, x in enumerate(xs)]
+        return [jnp.concatenate(each, axis=1) for each in zip(left, right, strict=True)]
+
+    tried = list[object]()
+
+    def counted(plan: Any, keys: Any) -> Any:
+        tried.extend(keys)
+        return tried_ways_out(plan, keys)
+
+    monkeypatch.setattr(resolve, "tried_ways_out", counted)
+    plan = pt.plan(layers, pt.Mesh(stage=2, data=2), [X] * 12).on("left", stage=0).on("right", stage=1)
+    resolved = plan.apply(pt.Resolve())
+    assert (len(plan.conflicts), len(resolved.conflicts), len(tried)) == (12, 0, 2)
+    one_by_one = plan
+    while one_by_one.conflicts:
+        one_by_one = one_by_one.resolve(one_by_one.conflicts[0])
+    assert price(resolved) == price(one_by_one)
+    assert {*resolved.trace.splitlines()} == {*one_by_one.trace.splitlines()}
 
 
 def test_a_plan_that_says_where_each_op_runs_has_none() -> None:

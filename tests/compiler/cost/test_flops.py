@@ -94,6 +94,17 @@ def test_the_flops_of_a_loop_are_those_of_all_its_trips_and_of_a_branch_those_of
     assert pt.plan(branched, MESH, x, 0).tile("x", 0, "data").flops_per_device().known == whole - 7 * 2 * 64
 
 
+def test_what_lies_in_micro_batches_is_computed_in_each_of_them_by_all_devices_of_an_axis() -> None:
+    def layers(x: Any, ws: Any) -> Any:
+        return lax.scan(lambda h, w: (h @ (w @ w), None), x, ws)[0]
+
+    plan = pt.plan(layers, pt.Mesh(a=2), np.ones((16, 8), np.float32), np.ones((3, 8, 8), np.float32))
+    plan = plan.tile("x", 0, "t:4").tile("x", 1, "a", propagate=False)
+    in_all = {each.value: each.flops for each in plan.silent() if each.flops}
+    assert in_all == {"dot_general#0": 4 * 3 * 2 * 8**3 // 2, "dot_general#1": 3 * 16 * 2 * 8 * 8 // 2}
+    assert plan.counts()["all_gather"] == 4
+
+
 def test_what_is_unknown_is_said() -> None:
     plan = pt.plan(lambda x: jnp.sort(x, axis=0) * 2, MESH, np.ones((64, 8), np.float32))
     diff = plan.tile("x", 1, "data").diff(plan)
