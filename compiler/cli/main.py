@@ -20,7 +20,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import click
@@ -193,11 +192,14 @@ def explain(value: str | None, **what: Unpack[PlanOptions]) -> None:
 @click.option("--tolerance", type=float, default=0.01, show_default=True, help="The largest |a-b|/(1e-3+|b|) that agrees.")
 @takes_devices
 @click.option(
-    "--processes", callback=number_of, metavar="N", help="Run it in N processes on this host; `auto`: in those of a launcher."
+    "--processes",
+    callback=number_of,
+    metavar="N",
+    help="Run it in N processes on this host's CPU; `auto`: a launcher's.",
 )
 @click.option("--process", type=int, metavar="K", help="This is process K of N: each is started by hand.")
 @click.option("--coordinator", metavar="HOST:PORT", help="Where process 0 is, and which port it opens.")
-@click.option("--trail", type=click.Path(path_type=Path), hidden=True)
+@click.option("--parent", hidden=True)
 @click.pass_obj
 def run(
     arguments: Sequence[str],
@@ -208,7 +210,7 @@ def run(
     processes: int | None,
     process: int | None,
     coordinator: str | None,
-    trail: Path | None,
+    parent: str | None,
     **what: Unpack[PlanOptions],
 ) -> None:
     """Run a plan on arrays, and compare it with the unpartitioned run; or call a function that is a program of its own.
@@ -221,10 +223,10 @@ def run(
     """
     from .processes import joined, run_all
 
-    if processes and process is None:
+    if processes and process is None and coordinator is None:
         run_all(processes, devices, arguments)
         return
-    with joined(processes, process, coordinator, trail, devices) as number:
+    with joined(processes, process, coordinator, parent, devices) as number:
         tried(made_or_ran(**what), files, seed, tolerance, number == 0)
 
 

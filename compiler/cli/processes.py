@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +27,8 @@ from ..run.trail import Left
 
 GRACE = 5.0
 """Seconds in which the other processes may end, once one is lost: several may have failed for one reason, and say so."""
-ENDS = r" ?peer ranks\. Expected .*: \d*"
-NOISE = re.compile(rf"\[Gloo\] Rank (\d+( is connected to (\d+({ENDS})?)?)?)?|(\d* ?is connected to )?\d*{ENDS}")
-"""What gloo prints when processes find each other, as a line or in pieces between what others print."""
+GLOO = re.compile(r"\[Gloo\] Rank ?| ?is connected to ?| ?peer ranks\. ?|Expected number of connected peer ranks is : ?")
+"""The pieces of what gloo prints when processes find each other."""
 COMMAND = f"from {__name__.removesuffix('processes')}main import main; main()"
 
 
@@ -38,9 +37,10 @@ class Worker:
     """A process, its trail, and the threads that print what it says."""
 
     number: int
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     trail: Path
     readers: Sequence[Thread]
+    has_spoken: bool = field(default=False, init=False)
     ended: float | None = field(default=None, init=False)
     """When it ended; None while it runs."""
     was_stopped: bool = field(default=False, init=False)
@@ -48,16 +48,28 @@ class Worker:
 
     @classmethod
     def start(cls, number: int, arguments: Sequence[str], trail: Path) -> Self:
-        """Starts `partita` with these arguments."""
-        environment = {"JAX_PLATFORMS": "cpu", **os.environ, "PYTHONUNBUFFERED": "1"}
-        command = [sys.executable, "-P", "-c", COMMAND, *arguments, "--process", str(number), "--trail", str(trail)]
-        pipe = subprocess.PIPE
-        made = subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True, errors="replace")
-        ends = (made.stdout, sys.stdout), (made.stderr, sys.stderr)
-        readers = [Thread(target=_pass_on, args=(number, *each), daemon=True) for each in ends]
-        for each in readers:
+        """Starts `partita` with these arguments. What Python prints, and what libraries in C++ do, have a pipe each."""
+        environment = {"JAX_PLATFORMS": "cpu", **os.environ}
+        read, write = os.pipe()
+        command = [sys.executable, "-P", "-c", COMMAND, *arguments, "--process", str(number), "--parent", f"{write}:{trail}"]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        process = subprocess.Popen(command, env=environment, stdin=nothing, stdout=pipe, stderr=pipe, pass_fds=(write,))
+        os.close(write)
+        native, errors = cast("tuple[IO[bytes], IO[bytes]]", (process.stdout, process.stderr))
+        sources = (os.fdopen(read, "rb"), sys.stdout), (native, sys.stdout), (errors, sys.stderr)
+        made = cls(number, process, trail, [])
+        made.readers = [Thread(target=made.pass_on, args=each, daemon=True) for each in sources]
+        for each in made.readers:
             each.start()
-        return cls(number, made, trail, readers)
+        return made
+
+    def pass_on(self, source: IO[bytes], sink: IO[str]) -> None:
+        """Prints the lines of the process, each with its number."""
+        lines = (line.decode(errors="replace").rstrip() for line in source)
+        for line in without_gloo(lines) if source is self.process.stdout else lines:
+            self.has_spoken = True
+            sink.write(f"{self.number} | {line}\n")
+            sink.flush()
 
     def poll(self) -> int | None:
         """How it has ended, as a return code; None while it runs."""
@@ -87,39 +99,66 @@ class Worker:
         return f"process {self.number} {self.end}; it {Left.by(self.trail).said(self.ended or time.time())}"
 
 
-def _pass_on(number: int, source: IO[str], sink: IO[str]) -> None:
-    """Prints the lines of a process, each with its number."""
-    for line in source:
-        text = NOISE.sub("", line.rstrip())
-        if text.strip() or text == line.rstrip():
-            sink.write(f"{number} | {text}\n")
-            sink.flush()
+def without_gloo(lines: Iterable[str]) -> Iterator[str]:
+    """Leaves out what gloo prints, from several threads at once: pieces of lines, and three numbers for each rank.
+
+    "[Gloo] Rank [Gloo] Rank 0", "1 is connected to 7 ..."   -->   nothing
+    """
+    numbers = 0
+    for line in lines:
+        numbers += 3 * line.count("[Gloo] Rank")
+        text, pieces = GLOO.subn(" ", line)
+        if (pieces or numbers > 0) and re.fullmatch(r"[\d\s]*", text):
+            numbers -= len(re.findall(r"\d+", text))
+        else:
+            yield text.strip() if pieces else line
 
 
 @contextmanager
 def joined(
-    processes: int | None, process: int | None, coordinator: str | None, trail: Path | None, devices: int
+    processes: int | None, process: int | None, coordinator: str | None, parent: str | None, devices: int
 ) -> Generator[int]:
     """A context in which this process has joined the others, with its part of the devices. It gives the number of the process.
 
-    `processes` is None for one process, and 0 for those of a launcher.
+    `processes` is None for one process, and 0 for those of a launcher. `parent` is what `run_all` says: where to print, and the
+    file for the trail.
     """
-    from ..run.processes import fail, join
+    if processes is None:
+        if process is not None or coordinator is not None:
+            raise Error("--process and --coordinator need the number of processes", helps=["give it: --processes 2"])
+    elif coordinator is not None and process is None:
+        raise Error("--coordinator needs the number of this process", helps=["give it: --process 0"])
+    from ..run.processes import INTERRUPTED, fail, join
     from ..run.trial_run import host_devices
 
     if processes is None:
-        if process is not None:
-            raise Error("--process needs the number of processes", helps=[f"--processes 2 --process {process}"])
         host_devices(devices)
         yield 0
         return
+    trail = None if parent is None else _by_parent(*parent.split(":", 1))
     number, count = join(coordinator, processes or None, process, trail=trail)
     try:
         host_devices(_share(devices, count))
         yield number
-    except Error:
-        fail()
+    except SystemExit:
         raise
+    except BaseException as error:
+        fail(INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
+        raise
+
+
+def _by_parent(stdout: str, trail: str) -> Path:
+    """Prints to the parent, and ends with it. Returns the file for the trail."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    sys.stdout = os.fdopen(int(stdout), "w", buffering=1)
+    Thread(target=watch, daemon=True).start()
+    return Path(trail)
 
 
 def _share(devices: int, processes: int) -> int:
@@ -172,10 +211,14 @@ def _stopped(number: int, _: object) -> None:
 
 
 def _report(workers: Sequence[Worker], first: Worker) -> Error:
+    codes = {each.process.returncode for each in workers if not each.was_stopped}
+    if len(codes) == 1 and len(workers) > 1 and min(codes) > 0 and not any(each.was_stopped for each in workers):
+        title = f"all {len(workers)} processes have ended with code {first.process.returncode}"
+        return Error(title, helps=["see above what they say"])
     helps: list[str] = []
     if first.process.returncode == -signal.SIGKILL:
         helps.append("SIGKILL is how Linux ends a process that takes too much memory: see `dmesg`, and `plan.memory()`")
-    elif first.process.returncode > 0:
+    elif first.has_spoken:
         helps.append(f"see above what it says, in the lines that begin with `{first.number} |`")
     title = f"process {first.number} of {len(workers)} was lost: it {first.end}"
     return Error(title, notes=[each.note() for each in workers], helps=helps)

@@ -52,8 +52,12 @@ class Elsewhere:
     """A node on devices of other processes. Here it makes arrays without parts."""
 
     gives: Sequence[TravelForm]
+    gives_up: Sequence[int]
+    """The operands that are donated: they are deleted here, too."""
 
-    def __call__(self, *_: Array) -> Sequence[Array]:
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        for at in self.gives_up:
+            arrays[at].delete()
         return [assembled(form.shape, form.travels, form.sharding, ()) for form in self.gives]
 
 
@@ -198,7 +202,7 @@ class CompiledGraph:
         graph, name, mesh = self.graph, name_of(op), mesh_at(self.graph, op)
         takes, gives = ([self._form(type, mesh) for type in array_types(side)] for side in (op.operands, op.results))
         if not any(map(is_here, self.devices[mesh.devices])):
-            return lambda: Elsewhere(gives)
+            return lambda: Elsewhere(gives, gives_up)
         program = Tokened(f"{name}` in `{graph.name}", program_of(graph, op, takes, gives, self._there(mesh)), bool(gives_up))
         with on_no_mesh():
             made = jax.jit(program.function, donate_argnums=gives_up).lower(*(form.struct for form in takes))
@@ -287,7 +291,8 @@ class CompiledGraph:
     def memory(self) -> dict[str, int]:
         """The most bytes that a device holds of each set in a call: values of the graph, and what XLA takes for a program.
 
-        Sets that share devices are counted apart. Arguments that are not donated are held to the end.
+        Sets that share devices are counted apart. Arguments that are not donated are held to the end. Of several processes,
+        each knows what XLA takes for the programs on its own devices.
 
         x: 4 KiB on left, y = a(x) on left   -->   {"left": 8192 and the temporaries of `a`}
         """
@@ -299,12 +304,7 @@ class CompiledGraph:
         for step in self.steps:
             for on, size in map(sizes.__getitem__, step.fills):
                 held[on] += size
-            temporary, overwritten = 0, 0
-            if isinstance(step.program, Tokened):
-                # Any: JAX's programs have no types.
-                taken: Any = cast(Any, step.program.compiled).memory_analysis()
-                temporary, overwritten = taken.temp_size_in_bytes, taken.alias_size_in_bytes
-            most[step.on] = max(most[step.on], held[step.on] + temporary - overwritten)
+            most[step.on] = max(most[step.on], held[step.on] + temporaries(step.program))
             for on, size in map(sizes.__getitem__, step.frees):
                 held[on] -= size
         return most
@@ -356,6 +356,18 @@ def _devices(graph: GraphModule, given: Placed) -> dict[str, list[Device]]:
         return bound([*sets.values()], given)
     (mesh,) = sets.values()
     return {mesh.devices: list(device_mesh(mesh, given).devices.flat)}
+
+
+def temporaries(program: Program) -> int:
+    """The bytes that XLA takes on a device for a program, without those of operands that results overwrite."""
+    sent = program.permuted.program if isinstance(program, Transfer) and program.permuted is not None else program
+    if not isinstance(sent, Tokened):
+        return 0
+    # Any: JAX's programs have no types.
+    taken: Any = cast(Any, sent.compiled).memory_analysis()
+    # In a transfer, a device that only receives gives a block of zeros.
+    given = 0 if sent is program else taken.argument_size_in_bytes
+    return given + taken.temp_size_in_bytes - taken.alias_size_in_bytes
 
 
 def _placed(leaf: Array | np.ndarray, form: TravelForm) -> Array:

@@ -15,10 +15,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from io import UnsupportedOperation
 from pathlib import Path
 from types import TracebackType
+from typing import NoReturn
 
 from ...dialects.ground.errors import Error, first_line
 from ...dialects.ground.validation import checked, integer, refused
@@ -26,7 +28,12 @@ from ..jax_private import distributed_state, jax
 from .controller import CONTROLLER
 from .trail import Trail, __file__ as trail_file
 
-_FAILED = list[bool]()
+_FAILED = list[tuple[int, int]]()
+"""Codes with which this process was to end because of an error, and how much it had issued before."""
+INTERRUPTED = 130
+"""The code of a process that Ctrl-C has ended."""
+GRACE = 2.0
+"""Seconds that process 0 waits when it has failed."""
 HEARTBEAT = 20
 """After so many seconds without a sign of life of a process, JAX ends the others."""
 
@@ -68,37 +75,61 @@ def join(
         jax.distributed.initialize(address, processes, number, heartbeat_timeout_seconds=heartbeat)
     except (ValueError, TypeError, RuntimeError) as error:
         helps = [
+            "call it before anything that needs devices",
             "partita run --processes 2 train.py:main starts two processes on this host",
             'or say it all: pt.initialize_distributed("host:1234", num_processes=2, process_id=0)',
         ]
-        raise Error("this process cannot join the others", notes=[f"JAX says: {first_line(error)}"], helps=helps) from error
-    place = distributed_state.process_id, distributed_state.num_processes
-    with suppress(UnsupportedOperation, AttributeError):
+        is_late = "before any JAX" in str(error)
+        notes = [f"JAX says: {first_line(error)}"]
+        raise Error("this process cannot join the others", notes=notes, helps=helps[:1] if is_late else helps[1:]) from error
+    place: tuple[int, int] = distributed_state.process_id, distributed_state.num_processes
+    with suppress(UnsupportedOperation, AttributeError, RuntimeError, ValueError):
         # Where stderr is no file, as in a notebook, nobody reads it there.
         faulthandler.enable()
     CONTROLLER.trail = kept = Trail(trail or _watched("process {} of {}".format(*place)))
-    atexit.register(_end, kept)
-    hook = sys.excepthook
-
-    def failing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        hook(kind, error, trace)
-        fail()
-
-    sys.excepthook = failing
+    _note_failures()
+    atexit.register(_end, kept, os.getpid(), place[0])
     return place
 
 
-def fail() -> None:
+def fail(code: int = 1) -> None:
     """Says that this process ends because of an error, so that it does not wait until all others have ended in order."""
-    _FAILED.append(True)
+    _FAILED.append((code, CONTROLLER.trail.count if CONTROLLER.trail is not None else 0))
 
 
-def _end(kept: Trail) -> None:
-    """Closes the trail. If the process has failed, it ends at once: JAX would wait for the others, which wait for this one."""
-    if _FAILED:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
+def _note_failures() -> None:
+    """Notes when the process ends by an exception, or by `sys.exit` with another code than 0."""
+    hook, leave = sys.excepthook, sys.exit
+
+    def failing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        hook(kind, error, trace)
+        fail(INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1)
+
+    def leaving(code: str | int | None = None, /) -> NoReturn:
+        if code:
+            fail(code if isinstance(code, int) else 1)
+        leave(code)
+
+    sys.excepthook, sys.exit = failing, leaving
+
+
+def _end(kept: Trail, process: int, number: int) -> None:
+    """Waits for the other processes, and closes the trail. If this one has failed, it ends at once: they wait for it.
+
+    It has not failed if it has issued something after that: somebody has caught it.
+    """
+    if os.getpid() != process:
+        # A child, which was forked.
+        return
+    if _FAILED and _FAILED[-1][1] == kept.count:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, OSError, ValueError):
+                stream.flush()
+        if number == 0:
+            # With this one JAX ends all. They may have failed for the same reason, and say so.
+            time.sleep(GRACE)
+        os._exit(_FAILED[-1][0])
+    jax.distributed.shutdown()
     kept.close()
 
 

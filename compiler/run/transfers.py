@@ -97,15 +97,23 @@ class Transfer:
     """The moves within this process."""
     permuted: Permuted | None
     """What sends blocks to other processes; None if this one neither sends nor receives any."""
+    copied: Sequence[tuple[Device, Device]]
+    """Devices of this process that receive what another one has received."""
 
     @classmethod
     def of(cls, name: str, ends: Ends) -> Self:
         """What this process does of a transfer between these ends."""
-        moves = [*ends.moves()]
-        within = [move for move in moves if move.is_within and is_here(move.target)]
-        across = [move for move in moves if not move.is_within]
-        takes_part = any(is_here(device) for move in across for device in (move.source, move.target))
-        return cls(name, ends, within, Permuted.of(name, across, ends) if takes_part else None)
+        within, across, copied = list[Move](), dict[object, Move](), list[tuple[Device, Device]]()
+        starts = ends.starts(ends.target)
+        for move in ends.moves():
+            if move.is_within:
+                within += [move] if is_here(move.target) else []
+            # A block goes to each process once.
+            elif (first := across.setdefault((process_of(move.target), starts[move.target]), move)) is not move:
+                copied += [(first.target, move.target)] if is_here(move.target) else []
+        takes_part = any(is_here(device) for move in across.values() for device in (move.source, move.target))
+        permuted = Permuted.of(name, [*across.values()], ends) if takes_part else None
+        return cls(name, ends, within, permuted, copied)
 
     def compiled(self) -> Self:
         """The transfer, once XLA has compiled its program, if it has one."""
@@ -119,13 +127,15 @@ class Transfer:
         own = {shard.device: shard.data for shard in array.addressable_shards}
         parts = [self._part(own[move.source], move.start) for move in self.within]
         with CONTROLLER.lock:
-            sent: Sequence[Array] = ()
+            sent = dict[Device, Array]()
             if self.permuted is not None:
                 sent = self.permuted(own)
             elif self.within:
                 CONTROLLER.note(self.name)
-            moved = jax.device_put(parts, [move.target for move in self.within])
-            return [assembled(self.ends.shape, self.ends.dtype, self.ends.target, [*moved, *sent])]
+            parts += [sent[source] for source, _ in self.copied]
+            targets = [*(move.target for move in self.within), *(target for _, target in self.copied)]
+            blocks = [*jax.device_put(parts, targets), *sent.values()]
+            return [assembled(self.ends.shape, self.ends.dtype, self.ends.target, blocks)]
 
     def _part(self, block: Array, start: Sequence[int]) -> Array:
         part = self.ends.part
@@ -157,8 +167,11 @@ class Permuted:
     program: Tokened[Sequence[Array]]
     lowered: Lowered
     sharding: NamedSharding
-    zeros: Mapping[Device, Array]
-    """A block for each device of this process: what one gives that sends nothing."""
+    dtype: str
+    given: tuple[int, ...]
+    """The shape of what a device gives. One that sends nothing gives zeros."""
+    own: Sequence[Device]
+    """The devices of this process."""
     receives: Sequence[Device]
     """The devices of this process that receive a block."""
     part: tuple[int, ...]
@@ -184,18 +197,29 @@ class Permuted:
         taken = jax.ShapeDtypeStruct((len(devices) * first, *more), ends.dtype, sharding=sharding)
         with on_no_mesh():
             lowered = jax.jit(program.function).lower(taken)
-        zero = np.zeros((first, *more), ends.dtype)
-        zeros = {device: jax.device_put(zero, device) for device in devices if is_here(device)}
-        return cls(program, lowered, sharding, zeros, [move.target for move in moves if move.target in zeros], part)
+        own = [*filter(is_here, devices)]
+        return cls(
+            program,
+            lowered,
+            sharding,
+            ends.dtype,
+            (first, *more),
+            own,
+            [move.target for move in moves if move.target in own],
+            part,
+        )
 
-    def __call__(self, blocks: Mapping[Device, Array]) -> Sequence[Array]:
+    def __call__(self, blocks: Mapping[Device, Array]) -> dict[Device, Array]:
         """Issues the program for the blocks of these devices. Returns those that devices of this process receive."""
-        given = [blocks[device].reshape(zero.shape) if device in blocks else zero for device, zero in self.zeros.items()]
-        first, *more = given[0].shape
+        first, *more = self.given
         shape = self.sharding.mesh.size * first, *more
+        given = [
+            blocks[device].reshape(self.given) if device in blocks else jnp.zeros(self.given, self.dtype, device=device)
+            for device in self.own
+        ]
         (sent,) = CONTROLLER.run(self.program, jax.make_array_from_single_device_arrays(shape, self.sharding, given))
         received = {shard.device: shard.data for shard in sent.addressable_shards}
-        return [received[device].reshape(self.part) for device in self.receives]
+        return {device: received[device].reshape(self.part) for device in self.receives}
 
 
 class Turn(NamedTuple):
