@@ -227,17 +227,19 @@ def run(
         run_all(processes, devices, arguments)
         return
     with joined(processes, process, coordinator, parent, devices) as number:
-        tried(made_or_ran(**what), files, seed, tolerance, number == 0)
+        plan = made_or_ran(**what)
+        if plan is not None:
+            tried(plan, files, seed, tolerance, number == 0)
+        elif processes is None:
+            click.echo(f"`{what['target']}` has run; it returned no plan to compare", err=True)
 
 
-def tried(plan: Plan | None, files: Sequence[str], seed: int, tolerance: float, tells: bool) -> None:
-    """Compares a plan, if there is one, with the unpartitioned run, and tells the result."""
+def tried(plan: Plan, files: Sequence[str], seed: int, tolerance: float, tells: bool) -> None:
+    """Compares a plan with the unpartitioned run, and tells the result."""
     from ..graph.graph import runner
     from ..run.trial_run import enough_devices, errors, input_leaves
     from .tables import compared
 
-    if plan is None:
-        return
     enough_devices(plan)
     found = errors(plan, input_leaves(plan, files, seed), runner(plan))
     if tells:

@@ -52,7 +52,8 @@ def initialize_distributed(
     `partita run --processes` it has been called, and does nothing.
 
     If a process is lost, JAX ends all others within `heartbeat_timeout_seconds` and some 10 s. Each prints, to stderr, where it
-    was and what it had issued last. A process that ends by an exception is lost, too: it waits for nobody.
+    was and what it had issued last. A process that ends by an exception, or by `sys.exit` with a code, is lost,
+    too: it waits for nobody.
 
     Raises Error if there is no launcher and an argument is missing, if JAX has devices already, and if the coordinator, which
     is process 0, cannot be reached.

@@ -200,6 +200,14 @@ def test_wrong_options(start: Start, arguments: list[str], expected: str) -> Non
     assert expected in output
 
 
+def test_a_program_runs_in_one_process_too(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import jax\ndef main():\n    print(jax.process_count(), len(jax.devices()))\n")
+    output, _ = start(*partita("run", "--devices", "2", "program.py:main")).communicate(timeout=START)
+    assert output == "1 2\n`program.py:main` has run; it returned no plan to compare\n"
+    output, _ = start(*partita("run", "program.py:main", "-t", "resolve()")).communicate(timeout=START)
+    assert "error: `program.py:main` returned NoneType, expected a plan" in output
+
+
 def test_a_process_alone_has_nobody_to_join() -> None:
     with pytest.raises(pt.Error, match="this process cannot join the others") as found:
         pt.initialize_distributed()
