@@ -140,7 +140,9 @@ def joined(
     try:
         host_devices(_share(devices, count))
         yield number
-    except SystemExit:
+    except SystemExit as error:
+        if error.code:
+            fail(error.code if isinstance(error.code, int) else 1)
         raise
     except BaseException as error:
         fail(INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
