@@ -7,7 +7,7 @@ elements is known wherever one of these occurs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ class SymbolicLeaves:
     """Leaves that are terms. Sizes are constants, or numbers that are given."""
 
     world: Terms
-    given: Mapping[str, int] = field(default_factory=dict[str, int])
+    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
     same: Mapping[str, str] = field(default_factory=dict[str, str])
     """The axes that are one."""
     refined: dict[int, list[Fact]] = field(default_factory=lambda: defaultdict(list))
@@ -40,6 +40,17 @@ class SymbolicLeaves:
     def bound(self, kinds: Mapping[str, VariableKind]) -> Mapping[str, Any]:
         self.made = {name: self.leaf(name, kind) for name, kind in kinds.items()}
         return self.made
+
+    def named_sizes(self, asked: Iterable[Any]) -> Mapping[str, Any]:
+        """The sizes of arrays that are equal to others by what is asked, so that the solver need not find it out."""
+        found: dict[str, Any] = {}
+        for fact in asked:
+            if z3.is_eq(fact) and (name := str(fact.arg(0))) not in found and name in self.sizes and "(" in name:
+                places = [(self.sizes[each], size) for each, size in found.items()]
+                size = z3.substitute(fact.arg(1), *places) if places else fact.arg(1)
+                if str(size) != name:
+                    found[name] = size
+        return found
 
     def leaf(self, name: str, kind: VariableKind) -> Any:
         along = tuple(dict.fromkeys(self.same.get(each, each) for each in kind.along))

@@ -9,7 +9,7 @@ proves it, a counter-example is looked for at small sizes, and replayed in the i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -91,30 +91,44 @@ def cases(rule: Rule, kinds: Mapping[str, VariableKind]) -> Iterator[Case]:
         if any(holds(each, world, bound) is False for each in conditions(rule)):
             continue
         try:
-            list(_goals(world, rule, leaves, kinds))
+            _statement(world, rule, kinds, Case(kind, cast, same)).differ()
         except NoMeaning:
             continue
         yield Case(kind, cast, same)
 
 
-def _goals(world: Terms, rule: Rule, leaves: SymbolicLeaves, kinds: Mapping[str, VariableKind]) -> Iterator[list[Any]]:
-    """The facts that would refute a law at one place: all that is known, and that the sides differ there."""
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A law for one case, at one iteration and one index that stand for any."""
+
+    asked: list[Any]
+    """What is known of the variables and of the place."""
+    differ: Callable[[], Any]
+    """Makes the fact that the sides differ there."""
+    made: Sides
+
+
+def _statement(world: Terms, rule: Rule, kinds: Mapping[str, VariableKind], case: Case, without: str = "") -> Statement:
+    """A law as facts for the solver; `without` the coordinate of one axis."""
+    first = SymbolicLeaves(world, same=case.same)
+    named = first.named_sizes(sides(rule, world, first.bound(kinds)).asked)
+    leaves = SymbolicLeaves(world, named, case.same)
     bound = leaves.bound(kinds)
     made = sides(rule, world, bound)
-    here: Here = {name: world.point(f"here({name})") for name in names_here(kinds, leaves.same)}
+    here: Here = {name: world.point(f"here({name})") for name in names_here(kinds, leaves.same) if name != without}
     index = world.point("index")
     world.axes = [size for name, size in leaves.sizes.items() if name.startswith("size(")]
-    inside = [_inside(name, number, kinds, leaves) for name, number in here.items()]
-
-    def read(array: Any) -> Iterator[tuple[Here, Number]]:
-        if isinstance(array, Array) and array.size is not None:
-            inside.append(z3.And(0 <= index, index < array.size))
-        yield here, index
-
-    asked = [fact for each in made.asked for fact in leaves.ask(each, [(here, index)])]
+    asked = [_inside(name, number, kinds, leaves) for name, number in here.items()]
+    ends = [side.size for side in (made.left, made.right) if isinstance(side, Array) and side.size is not None]
+    if ends:
+        asked.append(z3.And(0 <= index, index < ends[0]))
+    asked += [fact for each in made.asked for fact in leaves.ask(each, [(here, index)])]
     asked += [holds(each, world, bound) for each in conditions(rule)]
-    goals = list(compared(world, made.left, made.right, read))
-    yield [*asked, *inside, z3.Not(z3.And(*goals))]
+
+    def differ() -> Any:
+        return z3.Not(z3.And(*compared(world, made.left, made.right, lambda _: iter([(here, index)]))))
+
+    return Statement(asked, differ, made)
 
 
 def _inside(name: str, number: Any, kinds: Mapping[str, VariableKind], leaves: SymbolicLeaves) -> Any:
@@ -124,9 +138,9 @@ def _inside(name: str, number: Any, kinds: Mapping[str, VariableKind], leaves: S
 
 def _proved(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Verdict:
     world = Terms(kind=case.kind, cast=case.cast)
-    (facts,) = _goals(world, rule, SymbolicLeaves(world, same=case.same), kinds)
-    *asked, differ = facts
-    known = [*asked, *world.known()]
+    statement = _statement(world, rule, kinds, case)
+    differ = statement.differ()
+    known = [*statement.asked, *world.known()]
     if answer([*known, differ])[0] == "unsat":
         if answer(known, EFFORT // 10)[0] == "unsat":
             return Verdict("not proved", "what its heads ask for cannot hold")
@@ -142,22 +156,15 @@ def _proved(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Verdic
 def _by_induction(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, axis: str) -> bool:
     """Whether a law holds for an axis of size 1, and for size n + 1 if it does for n, at every place."""
     world = Terms(kind=case.kind, cast=case.cast, grown=z3.Int(f"size({axis})"))
-    leaves = SymbolicLeaves(world, same=case.same)
-    bound = leaves.bound(kinds)
-    made = sides(rule, world, bound)
-    here: Here = {name: world.point(f"here({name})") for name in names_here(kinds, case.same) if name != axis}
-    index = world.point("index")
-    asked = [fact for each in made.asked for fact in leaves.ask(each, [(here, index)])]
-    if _depends(made, asked, world, axis):
+    statement = _statement(world, rule, kinds, case, axis)
+    if _depends(statement.made, statement.asked, world, axis):
         return False
-
-    def differ(stage: str) -> Any:
-        world.stage = stage
-        return z3.Not(z3.And(*compared(world, made.left, made.right, lambda _: iter([(here, index)]))))
-
-    one, before, after = differ("one"), differ(""), differ("next")
+    made: list[Any] = []
+    for world.stage in ("one", "", "next"):
+        made.append(statement.differ())
     world.stage = ""
-    facts = [*asked, *world.known()]
+    one, before, after = made
+    facts = [*statement.asked, *world.known()]
     return answer([*facts, one])[0] == "unsat" and answer([*facts, z3.Not(before), after])[0] == "unsat"
 
 

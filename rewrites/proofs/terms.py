@@ -147,7 +147,8 @@ class Terms:
         facts = [index == quotient * block + rest, 0 <= rest, rest < block]
         # A product grows with its factor: what is inside of block c has the quotient c.
         facts += [
-            z3.Implies(z3.And(c * block <= index, index < c * block + block), quotient == c) for c in self.points.values()
+            z3.Implies(z3.And(c * block <= index, index < c * block + block), quotient == c)
+            for c in (*self.points.values(), *_times(index, block))
         ]
         facts += [
             z3.Implies(z3.And(0 <= index, index < size * block), z3.And(0 <= quotient, quotient < size)) for size in self.axes
@@ -278,12 +279,11 @@ class Terms:
         """Whether congruence is asked of two folds: not of one fold at two points, which the solver compares itself."""
         if x.monoid != y.monoid or x.value.sort() != y.value.sort() or z3.eq(x.value.decl(), y.value.decl()):
             return False
-        return abs(x.level - y.level) <= 1
+        return z3.eq(x.size, y.size) and abs(x.level - y.level) <= 1
 
     def congruent(self, x: FoldTerm, y: FoldTerm) -> Any:
         at = self.point("differs")
-        differ = z3.And(0 <= at, at < x.size, x.body(at) != y.body(at))
-        return z3.Or(x.size != y.size, x.value == y.value, differ)
+        return z3.Or(x.value == y.value, z3.And(0 <= at, at < x.size, x.body(at) != y.body(at)))
 
     def of_fold(self, fold: FoldTerm) -> list[Any]:
         return [*(self.of_sum(fold) if fold.monoid == "add" else ()), *self.regrouped(fold)]
@@ -326,6 +326,12 @@ def _row(fold: FoldTerm, number: Any, block: Any) -> Callable[[Number], Number]:
 
 def _child(body: Callable[[Number], Number], number: int) -> Callable[[Number], Number]:
     return lambda c: body(c).children()[number]
+
+
+def _times(index: Any, block: Any) -> list[Any]:
+    """What a block is multiplied by in an index."""
+    products = [each for each in index.children() if each.decl().kind() == z3.Z3_OP_MUL and len(each.children()) == 2]
+    return [x for each in products for x, y in (each.children(), each.children()[::-1]) if z3.eq(y, block)]
 
 
 def _quotient() -> Any:
