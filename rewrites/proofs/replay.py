@@ -62,7 +62,7 @@ class Replay:
                 if left.size is not None and right.size is not None:
                     yield {}, "size", left.size, right.size
                 for here, i in product(places, indices(left if left.size is not None else right)):
-                    yield here, i, left.at(here, i), right.at(here, i)
+                    yield here, i, left.at(here, i), _finite(right, here, i)
             case _:
                 for x, y in ((left.first, right.first), (left.second, right.second)):
                     yield from self.read(world, x, y, places)
@@ -110,6 +110,14 @@ class Replay:
         return "; ".join(f"[{row}]" for row in rows.values())
 
 
+def _finite(array: Array, here: Here, i: Number) -> Number:
+    """An element; where there is none, a text, which equals no number."""
+    try:
+        return array.at(here, i)
+    except ZeroDivisionError:
+        return "no number"
+
+
 UNTOLD = ("stride(", "before(", "width(")
 
 
@@ -118,6 +126,8 @@ def _row(array: Array, here: Here) -> str:
 
 
 def _shown(number: Number) -> str:
+    if isinstance(number, bool) or number is None:
+        return str(number).lower()
     return f"{number.real} + {number.imag}i" if isinstance(number, Complex) else str(number)
 
 

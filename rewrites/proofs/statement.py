@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from ...dialects.ground.errors import Error
 from ..rules.rule import All, AnyOf, Compare, Condition, Holds, Rule, RuleApply, RuleNumber, Symbol, Term, Variable
-from .heads import HEADS, Head
-from .values import Array, Axis, Held, Number, Truth
+from .heads import HEADS, Head, same
+from .values import Array, Axis, Held, Number, Pair, Spread, Truth
 from .world import World
 
 ARRAYS = {"local": "array", "whole": "array", "value": "array", "part": "array", "free": "held"}
@@ -147,7 +147,7 @@ def value(term: Term, world: World, bound: Mapping[str, Any], asked: list[Any] |
 
 def _suited(made: Any, kind: str) -> Any:
     """A number where an array or a scalar is asked for is that number everywhere."""
-    if isinstance(made, int) and kind in ("element", "value", "local", "whole"):
+    if not isinstance(made, Array | Axis | Held | Pair | Spread | str) and kind in ("element", "value", "local", "whole"):
         return Array(None, lambda here, i: made)
     return made
 
@@ -206,9 +206,6 @@ def names_here(kinds: Mapping[str, VariableKind], same: Mapping[str, str]) -> li
 
 def compared(world: World, left: Any, right: Any, read: Callable[[Any], Iterator[tuple[Any, Number]]]) -> Iterator[Truth]:
     """The truths that say that two values are equal; `read` gives the places where an array is read, each in an iteration."""
-    from .heads import same
-    from .values import Pair
-
     match left, right:
         case Pair(), Pair():
             yield from compared(world, left.first, right.first, read)
