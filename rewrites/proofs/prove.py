@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -33,11 +32,13 @@ from .statement import (
     variables,
 )
 from .terms import Terms
-from .values import Array, Here, Number
+from .values import Array, Here
+from .verdict import Verdict
 from .world import KINDS, NoMeaning
 
 TRIED = 12
 """How many combinations of small sizes are tried for a counter-example."""
+WINDOW = {"stride": 1, "before": 1, "width": 3}
 DIM = 4
 """The extent of each dim of an array on devices, at small sizes."""
 
@@ -49,17 +50,6 @@ class Case:
     kind: str
     cast: str
     same: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is known of a law: `proved`, `refuted` or `not proved`; and how, by which counter-example, or why not."""
-
-    state: str
-    how: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.state}: {self.how}" if self.how else self.state
 
 
 def prove(rule: Rule) -> Verdict:
@@ -140,20 +130,28 @@ def _inside(name: str, number: Any, kinds: Mapping[str, VariableKind], leaves: S
 
 
 def _proved(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Verdict:
-    world = Terms(kind=case.kind, cast=case.cast)
-    statement = _statement(world, rule, kinds, case)
-    differ = statement.differ()
-    known = [*statement.asked, *world.known()]
-    if answer([*known, differ])[0] == "unsat":
-        if answer(known, EFFORT // 10)[0] == "unsat":
-            return Verdict("not proved", "what its heads ask for cannot hold")
-        return Verdict("proved", "directly")
+    if (found := _directly(rule, kinds, case, 2)) is not None:
+        return found
     axes = [name for name, kind in kinds.items() if kind.kind == "axis" and case.same[name] == name]
     if not any(kind.kind == "held" for kind in kinds.values()):
         for axis in axes:
             if _by_induction(rule, kinds, case, axis):
                 return Verdict("proved", f"by induction over {axis}")
-    return refuted(rule, kinds, case) or Verdict("not proved", "the solver neither proves it nor finds a counter-example")
+    found = refuted(rule, kinds, case) or _directly(rule, kinds, case, 3)
+    return found or Verdict("not proved", "the solver neither proves it nor finds a counter-example")
+
+
+def _directly(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, rounds: int) -> Verdict | None:
+    """The proof of a law at any place, by lemmas that are used so often; None if there is none."""
+    world = Terms(kind=case.kind, cast=case.cast, rounds=rounds)
+    statement = _statement(world, rule, kinds, case)
+    differ = statement.differ()
+    known = [*statement.asked, *world.known()]
+    if answer([*known, differ])[0] != "unsat":
+        return None
+    if answer(known, EFFORT // 10)[0] == "unsat":
+        return Verdict("not proved", "what its heads ask for cannot hold")
+    return Verdict("proved", "directly")
 
 
 def _by_induction(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, axis: str) -> bool:
@@ -233,8 +231,13 @@ def indices(array: Any) -> Iterator[Any]:
         yield from product(range(DIM), repeat=2)
 
 
-def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Iterator[Mapping[str, int]]:
-    """Small sizes for which a law's left side can be asked for, the smallest first, at least two iterations along each axis."""
+def small_sizes(
+    rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block: int = 1
+) -> Iterator[Mapping[str, int]]:
+    """Small sizes for which a law's left side can be asked for, the smallest first: two or three iterations along each axis.
+
+    Sizes that are variables, and blocks, are at least `block`. Windows have three rows, and begin one before their block.
+    """
     world = Terms(kind=case.kind, cast=case.cast)
     leaves = SymbolicLeaves(world, same=case.same)
     bound = leaves.bound(kinds)
@@ -244,6 +247,8 @@ def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> It
     dims = {name for name, kind in kinds.items() if kind.kind == "dim"}
     asked += [0 <= size for size in sizes.values()]
     asked += [sizes[name] <= 1 for name in dims]
+    asked += [sizes[name] >= block for name, kind in kinds.items() if kind.kind == "size"]
+    asked += [size == WINDOW[part] for name, size in sizes.items() if (part := name.partition("(")[0]) in WINDOW]
     for name in sizes:
         if name.startswith(("size(", "count(")):
             asked += [2 <= sizes[name], sizes[name] <= 3]
@@ -258,17 +263,12 @@ def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> It
             given = {name: model.eval(size, model_completion=True).as_long() for name, size in sizes.items()}
             yield given
             tried += 1
-            asked.append(z3.Or(*(sizes[name] != number for name, number in given.items() if _matters(name, kinds))))
+            asked.append(z3.Or(*(sizes[name] != number for name, number in given.items())))
 
 
 def _some(sizes: Mapping[str, Any], kinds: Mapping[str, VariableKind]) -> list[Any]:
     """That arrays have rows."""
     return [sizes[name] >= 1 for name in sizes if name.startswith(("rows(", "block("))]
-
-
-def _matters(name: str, kinds: Mapping[str, VariableKind]) -> bool:
-    part, _, _ = name.partition("(")
-    return part not in ("stride", "before", "width") or any(kind.kind == "array" for kind in kinds.values())
 
 
 def without(rule: Rule, condition: Condition) -> Rule:
@@ -281,14 +281,10 @@ def satisfiable(rule: Rule) -> bool:
     """Whether what a law asks for can hold, with two iterations along each axis and blocks of two."""
     kinds = variables(rule)
     for case in cases(rule, kinds):
-        for given in small_sizes(rule, kinds, case):
-            wide = [number for name, number in given.items() if name.startswith("size(") or name == "m"]
+        for given in small_sizes(rule, kinds, case, 2):
             world = Bounded(kind=case.kind, cast=case.cast)
             leaves = SymbolicLeaves(world, given, case.same)
             *facts, _ = _bounded(world, rule, leaves, kinds)
-            if all(number >= 2 for number in wide) and answer([*facts, *world.facts])[0] == "sat":
+            if answer([*facts, *world.facts])[0] == "sat":
                 return True
     return False
-
-
-__all__ = ["Fraction", "Verdict", "prove", "satisfiable", "without"]

@@ -23,10 +23,6 @@ from .solver import z3
 from .values import Complex, Number, Truth, as_complex
 from .world import NoMeaning, inverse
 
-ROUNDS = 2
-"""How often lemmas are used on what lemmas bring up."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldTerm:
     """A fold that occurs, and the function that its terms are made by."""
@@ -45,6 +41,8 @@ class Terms:
 
     kind: str = "integers"
     cast: str = "keeps"
+    rounds: int = 2
+    """How often lemmas are used on what lemmas bring up."""
     facts: list[Any] = field(default_factory=list[Any])
     """What is known at the points that occur."""
     points: dict[int, Any] = field(default_factory=dict[int, Any])
@@ -261,10 +259,10 @@ class Terms:
     def known(self) -> list[Any]:
         """All facts, with the lemmas at the points that occur."""
         facts, done = list[Any](), set[tuple[int, ...]]()
-        for self.level in range(1, ROUNDS + 1):
+        for self.level in range(1, self.rounds + 1):
             every = [fold for fold in self.folds.values() if fold.level < self.level]
             for fold in every:
-                if (key := (fold.value.get_id(),)) not in done and fold.level < ROUNDS - 1:
+                if (key := (fold.value.get_id(),)) not in done and fold.level < self.rounds - 1:
                     done.add(key)
                     facts += self.of_fold(fold)
             for x, y in combinations(every, 2):
