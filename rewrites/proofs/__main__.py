@@ -1,6 +1,6 @@
 """Proves each law, prints what is known of it, and fails if that is not what `laws.py` says.
 
-    python -m partita.rewrites.proofs [NAME ...]
+python -m partita.rewrites.proofs [NAME ...]
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def main(names: list[str]) -> int:
         before = perf_counter()
         found, conditions = verdict(file, rule), condition_verdicts(rule)
         took = f"{(perf_counter() - before) * 1e3:.0f}"
-        said = ", ".join(f"{each.condition}: {each.kind}{'' if each.is_right else ' [red]is wrong[/red]'}" for each in conditions)
+        said = ", ".join(
+            f"{each.condition}: {each.kind}{'' if each.is_right else ' [red]is wrong[/red]'}" for each in conditions
+        )
         table.add_row(file, rule.name, f"[{STYLE[found.state]}]{found.state}[/]", found.how, took, said)
         wrong += [f"{rule.name}: {each.condition}" for each in conditions if not each.is_right]
         if found.state != ("not proved" if rule.name in NOT_PROVED else "proved"):

@@ -8,9 +8,13 @@ of it. The same function runs on ints and on terms of the solver.
         return Array(m, lambda here, i: x.at(here, here[a.name] * m + i))
 
 Kinds of arguments: `axis`, `size`, `row` (an int), `element` (a scalar), `monoid`, `scheme` (which fold or scan), `layout`,
-`dim`, `stride`; and arrays. Of arrays a `local` one depends on the coordinate of the head's axis, a `whole` one does not, `value`
-is as its surroundings, `truths` and `positions` hold these, `held` and `free` are on devices: placed on the axis, or not on it.
+`dim`, `stride`; and arrays. Of arrays a `local` one depends on the coordinate of the head's axis, a `whole` one does not, a
+`value` is as its surroundings, `truths` and `positions` hold these, `held` and `free` ones are on devices: placed on the axis,
+or not.
 """
+
+# What a head asks for is of arguments of any kind.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -347,13 +351,14 @@ def scan(world: World, s: str, x: Array) -> Array:
 @head("across", "axis value")
 def across(world: World, a: Axis, x: Array) -> Array:
     """The whole array: each row of a block after the last rows of the blocks before it."""
+    block: Number = x.size
 
     def row(here: Here, i: Number) -> Number:
-        number, rest = world.digits(i, x.size)
-        before = world.fold(x.scheme, number, lambda c: x.at(at(here, a, c), x.size - 1))
+        number, rest = world.digits(i, block)
+        before = world.fold(x.scheme, number, lambda c: x.at(at(here, a, c), block - 1))
         return world.combine(x.scheme, before, x.at(at(here, a, number), rest))
 
-    return Array(None if x.size is None else a.size * x.size, row)
+    return Array(a.size * block, row)
 
 
 # Windows. Those of iteration c begin `before` rows before row c * stride.
@@ -512,7 +517,10 @@ def all_to_all(world: World, a: Axis, i: Number, s: Number, j: Number, t: Number
 @head("permute", "axis axis held")
 def permute(world: World, a: Axis, b: Axis, x: Held) -> Held:
     """A device gets the whole part of the one that counts along a as it counts along b."""
-    there = lambda here: at(here, a, here[b.name])  # noqa: E731
+
+    def there(here: Here) -> Here:
+        return at(here, a, here[b.name])
+
     return Held(lambda here, g: x.has(there(here), g), lambda here, g: x.at(there(here), g))
 
 
@@ -528,8 +536,11 @@ def all_reduce(world: World, m: str, a: Axis, x: Held) -> Held:
 @head("reduce_scatter", "monoid axis dim stride held")
 def reduce_scatter(world: World, m: str, a: Axis, i: Number, s: Number, x: Held) -> Held:
     """A device sends each element to the one whose coordinate is its digit, which folds what it gets."""
-    mine = lambda here, g: digit(world, g, i, s, a) == here[a.name]  # noqa: E731
-    return Held(lambda here, g: world.every(x.has(here, g), mine(here, g)), folded(world, m, a, x))
+
+    def has(here: Here, g: Number) -> Truth:
+        return world.every(x.has(here, g), digit(world, g, i, s, a) == here[a.name])
+
+    return Held(has, folded(world, m, a, x))
 
 
 def same(world: World, x: Number, y: Number) -> Truth:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from .heads import Everywhere, Implied
 from .solver import z3
@@ -86,7 +86,7 @@ class SymbolicLeaves:
         def at(here: Here, i: Number) -> Number:
             found = self.call(name, sort, (*(here[each] for each in along), i))
             for fact in self.refined[id(made)]:
-                self.know(z3.Implies(z3.And(0 <= i, i < size), fact(found)))
+                self.know(z3.Implies(z3.And(i >= 0, i < size), fact(found)))
             return found
 
         made = Array(size, at)
@@ -109,14 +109,14 @@ class SymbolicLeaves:
         def index(c: Number, i: Number) -> Number:
             found = self.apply(whole, z3.IntSort(), (c, i))
             back = (self.apply(number, z3.IntSort(), (found,)) == c, self.apply(local, z3.IntSort(), (found,)) == i)
-            self.know(z3.Implies(z3.And(0 <= c, c < count, 0 <= i, i < block), z3.And(0 <= found, found < extent, *back)))
+            self.know(z3.Implies(z3.And(c >= 0, c < count, i >= 0, i < block), z3.And(found >= 0, found < extent, *back)))
             return found
 
         def of(part: str) -> Callable[[Number], Number]:
             def find(g: Number) -> Number:
                 c, i = (self.apply(each, z3.IntSort(), (g,)) for each in (number, local))
                 there = self.apply(whole, z3.IntSort(), (c, i)) == g
-                self.know(z3.Implies(z3.And(0 <= g, g < extent), z3.And(0 <= c, c < count, 0 <= i, i < block, there)))
+                self.know(z3.Implies(z3.And(g >= 0, g < extent), z3.And(c >= 0, c < count, i >= 0, i < block, there)))
                 return c if part == number else i
 
             return find
@@ -142,4 +142,4 @@ class SymbolicLeaves:
 
 
 def _parts(g: Number) -> tuple[Number, ...]:
-    return g if isinstance(g, tuple) else (g,)
+    return cast("tuple[Number, ...]", g) if isinstance(g, tuple) else (g,)

@@ -1,7 +1,7 @@
 """Laws of whole programs, whose arrays have indices that are not written: proved for all indices, extents and elements.
 
-An index matters by which variables have it, and by whether the result has it. With one of each such class that both sides can be
-computed with, a law says all that it can say: fewer indices are extents of 1, and several of a class are one of their product.
+An index matters by which variables have it, and by whether the result has it. With one of each such class with which both sides
+can be computed, a law says all that it can: fewer indices are extents of 1, and several of a class are one of their product.
 
 A side becomes sums of products over indices. That sums may be reordered and products go into them is what `linearity.rules`
 says, whose laws are proved. The solver compares what is under the sums.
@@ -121,7 +121,7 @@ def prove_program(rule: Rule) -> Verdict:
 def indices(rule: Rule) -> tuple[dict[str, Indices], Indices]:
     """An index for each set of variables, kept and not kept, with which both sides can be computed."""
     names = list(dict.fromkeys(each.name for each in subterms(rule.left) if isinstance(each, Variable)))
-    bound: dict[str, Indices] = {name: () for name in names}
+    bound: dict[str, Indices] = dict.fromkeys(names, ())
     keep, count = list[int](), 0
     for size in range(1, len(names) + 1):
         for chosen in combinations(names, size):
@@ -169,7 +169,10 @@ def _leaf(world: Terms, name: str, ids: Indices) -> Callable[[Where], Any]:
     def read(at: Where) -> Any:
         places = [at[index] for index in ids]
         parts = [name] if world.kind != "complex" else [f"{name}.real", f"{name}.imag"]
-        found = [world.function(each, len(places), world.element)(*places) if places else z3.Const(each, world.element) for each in parts]
+        found = [
+            world.function(each, len(places), world.element)(*places) if places else z3.Const(each, world.element)
+            for each in parts
+        ]
         return found[0] if len(found) == 1 else Complex(*found)
 
     return read

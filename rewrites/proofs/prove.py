@@ -114,7 +114,7 @@ def _statement(world: Terms, rule: Rule, kinds: Mapping[str, VariableKind], case
     asked = [_inside(name, number, kinds, leaves) for name, number in here.items()]
     ends = [side.size for side in (made.left, made.right) if isinstance(side, Array) and side.size is not None]
     if ends:
-        asked.append(z3.And(0 <= index, index < ends[0]))
+        asked.append(z3.And(index >= 0, index < ends[0]))
     asked += [fact for each in made.asked for fact in leaves.ask(each, [(here, index)])]
     asked += [holds(each, world, bound) for each in conditions(rule)]
 
@@ -126,7 +126,7 @@ def _statement(world: Terms, rule: Rule, kinds: Mapping[str, VariableKind], case
 
 def _inside(name: str, number: Any, kinds: Mapping[str, VariableKind], leaves: SymbolicLeaves) -> Any:
     size = leaves.sizes[f"size({name})" if kinds[name].kind == "axis" else f"count({name})"]
-    return z3.And(0 <= number, number < size)
+    return z3.And(number >= 0, number < size)
 
 
 def _proved(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Verdict:
@@ -231,9 +231,7 @@ def indices(array: Any) -> Iterator[Any]:
         yield from product(range(DIM), repeat=2)
 
 
-def small_sizes(
-    rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block: int = 1
-) -> Iterator[Mapping[str, int]]:
+def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block: int = 1) -> Iterator[Mapping[str, int]]:
     """Small sizes for which a law's left side can be asked for, the smallest first: two or three iterations along each axis.
 
     Sizes that are variables, and blocks, are at least `block`. Windows have three rows, and begin one before their block.
@@ -245,13 +243,13 @@ def small_sizes(
     asked += [each for each in (holds(each, world, bound) for each in conditions(rule)) if z3.is_expr(each)]
     sizes = leaves.sizes
     dims = {name for name, kind in kinds.items() if kind.kind == "dim"}
-    asked += [0 <= size for size in sizes.values()]
+    asked += [size >= 0 for size in sizes.values()]
     asked += [sizes[name] <= 1 for name in dims]
     asked += [sizes[name] >= block for name, kind in kinds.items() if kind.kind == "size"]
     asked += [size == WINDOW[part] for name, size in sizes.items() if (part := name.partition("(")[0]) in WINDOW]
     for name in sizes:
         if name.startswith(("size(", "count(")):
-            asked += [2 <= sizes[name], sizes[name] <= 3]
+            asked += [sizes[name] >= 2, sizes[name] <= 3]
         if name.startswith("extent("):
             asked.append(sizes[name] == sizes[name.replace("extent", "count")] * sizes[name.replace("extent", "block")])
     tried = 0

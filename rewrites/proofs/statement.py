@@ -1,7 +1,7 @@
 """The statement of a law, derived from its text: what its variables are, what holds for them, and the two sides.
 
-    lookup: take(k, build(a, m, x)) => ...
-    a: axis, m: size, k: positions, x: an array for each coordinate of a; m > 0, x has m rows, 0 <= k < size(a) * m
+lookup: take(k, build(a, m, x)) => ...
+a: axis, m: size, k: positions, x: an array for each coordinate of a; m > 0, x has m rows, 0 <= k < size(a) * m
 """
 
 from __future__ import annotations
@@ -41,9 +41,19 @@ class StatedCondition:
     holds: Callable[..., Truth] | None = None
 
 
+def is_field(world: World, x: Any) -> bool:
+    """Whether division is exact."""
+    return world.kind != "integers"
+
+
+def widens(world: World, x: Any) -> bool:
+    """Whether a cast keeps every number."""
+    return world.cast == "keeps"
+
+
 CONDITIONS = {
-    "field": StatedCondition("meaning", lambda world, x: world.kind != "integers"),
-    "widening": StatedCondition("meaning", lambda world, x: world.cast == "keeps"),
+    "field": StatedCondition("meaning", is_field),
+    "widening": StatedCondition("meaning", widens),
     "size(a) = size(b)": StatedCondition("meaning"),
     "a != b": StatedCondition("lowering"),
     "sums": StatedCondition("lowering"),

@@ -23,6 +23,7 @@ from .solver import z3
 from .values import Complex, Number, Truth, as_complex
 from .world import NoMeaning, inverse
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FoldTerm:
     """A fold that occurs, and the function that its terms are made by."""
@@ -124,10 +125,10 @@ class Terms:
         found = self.function(f"found {key}", len(points), z3.BoolSort())(*points)
         which = self.function(f"which {key}", len(points), z3.IntSort())(*points)
         if not self.hides(found):
-            self.facts.append(z3.Implies(found, z3.And(0 <= which, which < size, holds(which))))
+            self.facts.append(z3.Implies(found, z3.And(which >= 0, which < size, holds(which))))
             other = self.point("other")
             self.facts += [
-                z3.Implies(z3.And(0 <= c, c < size, holds(c)), found) for c in [*self.points.values()] if c is not other
+                z3.Implies(z3.And(c >= 0, c < size, holds(c)), found) for c in [*self.points.values()] if c is not other
             ]
         return found, which
 
@@ -142,14 +143,14 @@ class Terms:
 
     def of_digits(self, index: Any, block: Any) -> list[Any]:
         quotient, rest = _quotient()(index, block), _remainder()(index, block)
-        facts = [index == quotient * block + rest, 0 <= rest, rest < block]
+        facts = [index == quotient * block + rest, rest >= 0, rest < block]
         # A product grows with its factor: what is inside of block c has the quotient c.
         facts += [
             z3.Implies(z3.And(c * block <= index, index < c * block + block), quotient == c)
             for c in (*self.points.values(), *_times(index, block))
         ]
         facts += [
-            z3.Implies(z3.And(0 <= index, index < size * block), z3.And(0 <= quotient, quotient < size)) for size in self.axes
+            z3.Implies(z3.And(index >= 0, index < size * block), z3.And(quotient >= 0, quotient < size)) for size in self.axes
         ]
         return [z3.Implies(block > 0, z3.And(*facts))]
 
@@ -259,7 +260,8 @@ class Terms:
     def known(self) -> list[Any]:
         """All facts, with the lemmas at the points that occur."""
         facts, done = list[Any](), set[tuple[int, ...]]()
-        for self.level in range(1, self.rounds + 1):
+        for level in range(1, self.rounds + 1):
+            self.level = level
             every = [fold for fold in self.folds.values() if fold.level < self.level]
             for fold in every:
                 if (key := (fold.value.get_id(),)) not in done and fold.level < self.rounds - 1:
@@ -281,7 +283,7 @@ class Terms:
 
     def congruent(self, x: FoldTerm, y: FoldTerm) -> Any:
         at = self.point("differs")
-        return z3.Or(x.value == y.value, z3.And(0 <= at, at < x.size, x.body(at) != y.body(at)))
+        return z3.Or(x.value == y.value, z3.And(at >= 0, at < x.size, x.body(at) != y.body(at)))
 
     def of_fold(self, fold: FoldTerm) -> list[Any]:
         return [*(self.of_sum(fold) if fold.monoid == "add" else ()), *self.regrouped(fold)]
@@ -292,8 +294,8 @@ class Terms:
         candidates = [z3.IntVal(0), *(_quotient()(*pair) for pair in self.splits.values())]
         for only in candidates:
             other = self.point("not zero")
-            nonzero = z3.And(0 <= other, other < fold.size, other != only, fold.body(other) != 0)
-            alone = z3.If(z3.And(0 <= only, only < fold.size), fold.value == fold.body(only), fold.value == 0)
+            nonzero = z3.And(other >= 0, other < fold.size, other != only, fold.body(other) != 0)
+            alone = z3.If(z3.And(only >= 0, only < fold.size), fold.value == fold.body(only), fold.value == 0)
             facts.append(z3.Or(alone, nonzero))
         if self.grown is not None and z3.is_app(term) and term.decl().kind() == z3.Z3_OP_ADD:
             count = len(term.children())
@@ -314,7 +316,7 @@ class Terms:
         return facts
 
 
-def _blocks(world: World, fold: FoldTerm, block: Any) -> Callable[[Number], Number]:
+def _blocks(world: Terms, fold: FoldTerm, block: Any) -> Callable[[Number], Number]:
     return lambda c: world.fold(fold.monoid, block, _row(fold, c, block))
 
 

@@ -1,8 +1,8 @@
 """What the meaning of a head may ask of the numbers that it runs on, and the world in which they are ints.
 
-    world.where(c, x, y)         x where c holds, else y
-    world.digits(i, m)           i // m and i % m
-    world.fold("add", n, f)      f(0) + f(1) + ... + f(n - 1)
+world.where(c, x, y)         x where c holds, else y
+world.digits(i, m)           i // m and i % m
+world.fold("add", n, f)      f(0) + f(1) + ... + f(n - 1)
 """
 
 from __future__ import annotations

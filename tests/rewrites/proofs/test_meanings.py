@@ -1,5 +1,8 @@
 """Over ints, the meanings of heads are what other code of Partita says: the ranges, the steps of redistribution, NumPy."""
 
+# Meanings run on numbers of any kind.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -65,9 +68,11 @@ def test_both_sides_of_a_law_of_masks_are_what_numpy_says(each: CompiledRule) ->
         assert found is not None
         for side in (rule.left, rule.right):
             # `read` may be any op: there its prefix sums, here what is read.
-            inner = side.args[0] if rule.left.head == "read" else side  # pyright: ignore[reportAttributeAccessIssue]
+            inner = side.args[0] if isinstance(side, RuleApply) and side.head == "read" else side
             wanted = cast("np.ndarray[Any, Any]", array_terms.masked(of_term(inner, found[0])))
-            assert elements(inner, rule, found[0], wanted.shape[1]) == np.broadcast_to(wanted, (TRIPS, wanted.shape[1])).tolist()
+            assert (
+                elements(inner, rule, found[0], wanted.shape[1]) == np.broadcast_to(wanted, (TRIPS, wanted.shape[1])).tolist()
+            )
 
 
 def of_term(term: Term, bound: Mapping[str, Any]) -> object:
@@ -117,9 +122,7 @@ def test_a_builder_of_a_layout_takes_each_element_from_where_the_range_has_it(te
     held = [denote(found, at) for at in iterations(placed(found))]
     where = {position: (c, i) for c, row in enumerate(held) for i, position in enumerate(row)}
     block = len(held[0])
-    layout = Spread(
-        "L", size(found), len(held), block, lambda c, i: held[c][i], lambda g: where[g][0], lambda g: where[g][1]
-    )
+    layout = Spread("L", size(found), len(held), block, lambda c, i: held[c][i], lambda g: where[g][0], lambda g: where[g][1])
     whole = Array(size(found), lambda here, g: 10 + g)
     part = HEADS["slice", 2].meaning(Ints(), layout, whole)
     assert [[part.at({"L": c}, i) for i in range(block)] for c in range(len(held))] == [
