@@ -11,7 +11,7 @@ import pytest
 from partita.rewrites.proofs.laws import NOT_PROVED, PROGRAMS, condition_verdicts, every_law, verdict
 from partita.rewrites.proofs.lemmas import lemmas
 from partita.rewrites.proofs.programs import prove_program
-from partita.rewrites.proofs.prove import prove, satisfiable
+from partita.rewrites.proofs.prove import cases, prove, refuted, satisfiable
 from partita.rewrites.proofs.statement import conditions, variables
 from partita.rewrites.rules.compile import load
 from partita.rewrites.rules.rule import Compare, Condition, Holds, Rule, RuleApply, Term, Variable
@@ -43,6 +43,12 @@ def test_every_lemma_is_proved() -> None:
 @pytest.mark.parametrize("rule", DERIVED)
 def test_what_a_law_asks_for_can_hold_with_two_devices_and_blocks_of_two(rule: Rule) -> None:
     assert satisfiable(rule)
+
+
+@pytest.mark.parametrize("rule", DERIVED)
+def test_no_small_sizes_refute_a_law_where_folds_are_written_out_and_no_lemma_is_used(rule: Rule) -> None:
+    kinds = variables(rule)
+    assert not [found for case in cases(rule, kinds) if case.kind == "integers" and (found := refuted(rule, kinds, case))]
 
 
 CONDITIONED = [pytest.param(rule, id=rule.name) for _, rule in every_law() if conditions(rule)]
