@@ -6,7 +6,8 @@
         statement     what its variables are, what holds for them, and its two sides
         heads         signature, contract and meaning of each head of the rule language
         leaves        its variables, as terms or as numbers
-        replay        a counter-example of the solver, computed again by Python's numbers
+        refute        a counter-example at small sizes
+          replay      the same, computed again by Python's numbers
       programs        a law of programs, whose indices are not written
       lemmas          what proofs use, proved once
       verdict         what is known of a law

@@ -4,7 +4,7 @@ The law is asked of the solver for all sizes; where it holds only by induction, 
 proves it, a counter-example is looked for at small sizes, and replayed in the interpreter.
 
     lookup, as it is              proved
-    lookup, without its mask      refuted: size(a) = 2, m = 1, rows(k) = 1; k = [0], x = [[0], [1]]: 0 and 1
+    lookup, without its mask      refuted: size(a) = 2, m = 1, rows(k) = 1; k = [1], x = [0]; [1]: ...
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from itertools import product
 from typing import Any
 
 from ..rules.rule import All, Condition, Rule
-from .bounded import Bounded
 from .leaves import SymbolicLeaves
-from .replay import Replay
+from .refute import refuted
 from .solver import EFFORT, answer, need, z3
 from .statement import (
+    Case,
     NoStatement,
     Sides,
     VariableKind,
@@ -35,21 +35,6 @@ from .terms import Terms
 from .values import Array, Here
 from .verdict import Verdict
 from .world import KINDS, NoMeaning
-
-TRIED = 12
-"""How many combinations of small sizes are tried for a counter-example."""
-WINDOW = {"stride": 1, "before": 1, "width": 3}
-DIM = 4
-"""The extent of each dim of an array on devices, at small sizes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One kind of numbers, and one way in which axes are one."""
-
-    kind: str
-    cast: str
-    same: Mapping[str, str]
 
 
 def prove(rule: Rule) -> Verdict:
@@ -187,102 +172,7 @@ def _sizes(made: Sides) -> str:
     return " ".join(str(size) for size in every)
 
 
-def refuted(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Verdict | None:
-    """A counter-example at small sizes that the interpreter confirms; None if there is none."""
-    for given in small_sizes(rule, kinds, case):
-        world = Bounded(kind=case.kind, cast=case.cast)
-        leaves = SymbolicLeaves(world, given, case.same)
-        facts = _bounded(world, rule, leaves, kinds)
-        found, model = answer([*facts, *world.facts])
-        if found != "sat":
-            continue
-        if shown := Replay(rule, kinds, leaves, model, case.kind, case.cast).differs():
-            return Verdict("refuted", shown)
-    return None
-
-
-def _bounded(world: Bounded, rule: Rule, leaves: SymbolicLeaves, kinds: Mapping[str, VariableKind]) -> list[Any]:
-    bound = leaves.bound(kinds)
-    made = sides(rule, world, bound)
-    places = list(all_here(kinds, leaves))
-
-    def read(array: Any) -> Iterator[tuple[Here, Any]]:
-        yield from product(places, indices(array))
-
-    asked = [fact for each in made.asked for fact in leaves.ask(each, list(product(places, range(2))))]
-    asked += [holds(each, world, bound) for each in conditions(rule)]
-    goals = list(compared(world, made.left, made.right, read))
-    return [*asked, z3.Not(z3.And(*goals))]
-
-
-def all_here(kinds: Mapping[str, VariableKind], leaves: SymbolicLeaves) -> Iterator[Here]:
-    """Every iteration, at given sizes."""
-    names = names_here(kinds, leaves.same)
-    counts = [leaves.given[f"size({name})" if kinds[name].kind == "axis" else f"count({name})"] for name in names]
-    for at in product(*map(range, counts)):
-        yield dict(zip(names, at, strict=True))
-
-
-def indices(array: Any) -> Iterator[Any]:
-    """Every index of an array, or a few if it has no end; and the elements of an array on devices."""
-    if isinstance(array, Array):
-        yield from range(3 if array.size is None else array.size)
-    else:
-        yield from product(range(DIM), repeat=2)
-
-
-def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block: int = 1) -> Iterator[Mapping[str, int]]:
-    """Small sizes for which a law's left side can be asked for, the smallest first: two or three iterations along each axis.
-
-    Sizes that are variables, and blocks, are at least `block`. Windows have three rows, and begin one before their block.
-    """
-    world = Terms(kind=case.kind, cast=case.cast)
-    leaves = SymbolicLeaves(world, same=case.same)
-    bound = leaves.bound(kinds)
-    asked = [each for each in sides(rule, world, bound).asked if z3.is_expr(each)]
-    asked += [each for each in (holds(each, world, bound) for each in conditions(rule)) if z3.is_expr(each)]
-    sizes = leaves.sizes
-    dims = {name for name, kind in kinds.items() if kind.kind == "dim"}
-    asked += [size >= 0 for size in sizes.values()]
-    asked += [sizes[name] <= 1 for name in dims]
-    asked += [sizes[name] >= block for name, kind in kinds.items() if kind.kind == "size"]
-    asked += [size == WINDOW[part] for name, size in sizes.items() if (part := name.partition("(")[0]) in WINDOW]
-    for name in sizes:
-        if name.startswith(("size(", "count(")):
-            asked += [sizes[name] >= 2, sizes[name] <= 3]
-        if name.startswith("extent("):
-            asked.append(sizes[name] == sizes[name.replace("extent", "count")] * sizes[name.replace("extent", "block")])
-    tried = 0
-    for most in (2, 3, 4, 6, 9):
-        while tried < TRIED:
-            found, model = answer([*asked, *(size <= most for size in sizes.values()), *_some(sizes, kinds)])
-            if found != "sat":
-                break
-            given = {name: model.eval(size, model_completion=True).as_long() for name, size in sizes.items()}
-            yield given
-            tried += 1
-            asked.append(z3.Or(*(sizes[name] != number for name, number in given.items())))
-
-
-def _some(sizes: Mapping[str, Any], kinds: Mapping[str, VariableKind]) -> list[Any]:
-    """That arrays have rows."""
-    return [sizes[name] >= 1 for name in sizes if name.startswith(("rows(", "block("))]
-
-
 def without(rule: Rule, condition: Condition) -> Rule:
     """The rule without one of its conditions."""
     rest = tuple(each for each in conditions(rule) if each != condition)
     return replace(rule, where=All(rest) if rest else None)
-
-
-def satisfiable(rule: Rule) -> bool:
-    """Whether what a law asks for can hold, with two iterations along each axis and blocks of two."""
-    kinds = variables(rule)
-    for case in cases(rule, kinds):
-        for given in small_sizes(rule, kinds, case, 2):
-            world = Bounded(kind=case.kind, cast=case.cast)
-            leaves = SymbolicLeaves(world, given, case.same)
-            *facts, _ = _bounded(world, rule, leaves, kinds)
-            if answer([*facts, *world.facts])[0] == "sat":
-                return True
-    return False

@@ -12,9 +12,28 @@ from ..rules.rule import Rule
 from .heads import same
 from .leaves import SymbolicLeaves
 from .solver import z3
-from .statement import VariableKind, compared, names_here, sides
+from .statement import VariableKind, names_here, sides
 from .values import Array, Complex, Held, Here, Number
 from .world import Ints
+
+DIM = 4
+"""The extent of each dim of an array on devices, at small sizes."""
+
+
+def all_here(kinds: Mapping[str, VariableKind], leaves: SymbolicLeaves) -> Iterator[Here]:
+    """Every iteration, at given sizes."""
+    names = names_here(kinds, leaves.same)
+    counts = [leaves.given[f"size({name})" if kinds[name].kind == "axis" else f"count({name})"] for name in names]
+    for at in product(*map(range, counts)):
+        yield dict(zip(names, at, strict=True))
+
+
+def indices(array: Any) -> Iterator[Any]:
+    """Every index of an array, or a few if it has no end; and the elements of an array on devices."""
+    if isinstance(array, Array):
+        yield from range(3 if array.size is None else array.size)
+    else:
+        yield from product(range(DIM), repeat=2)
 
 
 @dataclass(eq=False)
@@ -44,13 +63,9 @@ class Replay:
         return None
 
     def places(self) -> Iterator[Here]:
-        from .prove import all_here
-
         return all_here(self.kinds, self.leaves)
 
     def read(self, world: Ints, left: Any, right: Any, places: list[Here]) -> Iterator[tuple[Here, Any, Number, Number]]:
-        from .prove import indices
-
         match left, right:
             case Held(), Held():
                 for here, g in product(places, indices(left)):
@@ -129,6 +144,3 @@ def _shown(number: Number) -> str:
     if isinstance(number, bool) or number is None:
         return str(number).lower()
     return f"{number.real} + {number.imag}i" if isinstance(number, Complex) else str(number)
-
-
-__all__ = ["Replay", "compared"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 from ...dialects.ground.errors import Error
 from ..rules.rule import All, AnyOf, Compare, Condition, Holds, Rule, RuleApply, RuleNumber, Symbol, Term, Variable
@@ -116,10 +116,13 @@ def variables(rule: Rule) -> dict[str, VariableKind]:
     return found
 
 
-class Leaves(Protocol):
-    """Makes the values of variables in a world."""
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of numbers, and one way in which axes are one."""
 
-    def leaf(self, name: str, kind: VariableKind) -> Any: ...
+    kind: str
+    cast: str
+    same: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
