@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from laws_page import page
+from root import ROOT
 
 from partita.rewrites.proofs.laws import NOT_PROVED, PROGRAMS, condition_verdicts, every_law, verdict
 from partita.rewrites.proofs.lemmas import lemmas
@@ -154,3 +157,19 @@ def test_a_law_of_programs_says_for_which_numbers_it_is_proved() -> None:
 
 def test_a_head_without_a_meaning_proves_nothing() -> None:
     assert str(prove(rule_of("law: hidden(x) => x"))) == "not proved: `hidden` has no meaning here"
+
+
+PADDED = {
+    "take(k, part(n, build(a, m, x))) => sum(a, mask(mine(a, m, k), take(shift(a, m, k), x)))": "proved",
+    # A position behind the array may lie in the padding of a block, where something else stands than zero.
+    "find(k, part(n, build(a, m, x))) => sum(a, find(shift(a, m, k), x))": "refuted",
+}
+
+
+@pytest.mark.parametrize("law", PADDED)
+def test_of_a_padded_array_a_lookup_needs_no_more_but_finding_zero_outside_does(law: str) -> None:
+    assert prove(rule_of(f"padded: {law}")).state == PADDED[law]
+
+
+def test_the_page_of_the_laws_says_what_is_known_of_them(golden: Callable[[Path, str], None]) -> None:
+    golden(ROOT / "docs" / "laws.md", page())
