@@ -21,8 +21,9 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(SEED),--
 TEXTS := find README.md docs tests compiler dialects rewrites examples -type f ! -name '*.pyc' -exec cksum {} + | sort -k 3
 
 ALONE := $(VENV)-extras
+PROOFS := $(VENV)-proofs
 
-.PHONY: demo test extras lint check texts bench fuzz update page pictures clean
+.PHONY: demo test extras prove lint check texts bench fuzz update page pictures clean
 
 demo: $(VENV)/stamp
 	$(BIN)/partita demo
@@ -34,6 +35,11 @@ test: $(VENV)/stamp
 # What the extras `serve` and `checkpoint` are for, with nothing else of `dev`. Each test has what it needs: one that is skipped fails.
 extras: $(ALONE)/stamp
 	$(ALONE)/bin/python -m pytest --no-skips -rs tests/serve tests/compiler/api/test_checkpoints.py
+
+# The laws of the rules, proved by Z3, or refuted by a counter-example with sizes; and the tests of the proofs.
+prove: $(PROOFS)/stamp
+	$(PROOFS)/bin/python -m partita.rewrites.proofs
+	$(PROOFS)/bin/python -m pytest --no-skips -q tests/rewrites/proofs
 
 lint: $(VENV)/stamp
 	$(BIN)/ruff format --check .
@@ -82,4 +88,10 @@ $(ALONE)/stamp: pyproject.toml
 	$(PYTHON) -m venv --clear $(ALONE)
 	@echo "installing Partita and the extras into $(ALONE): about a minute"
 	$(ALONE)/bin/python -m pip install --quiet --editable '.[serve,checkpoint,demo,test]'
+	@touch $@
+
+$(PROOFS)/stamp: pyproject.toml
+	$(PYTHON) -m venv --clear $(PROOFS)
+	@echo "installing Partita and Z3 into $(PROOFS): about half a minute"
+	$(PROOFS)/bin/python -m pip install --quiet --editable '.[proofs,demo,test]'
 	@touch $@

@@ -2,6 +2,7 @@
 
 Nothing here knows JAX or devices, and everything here preserves meaning. Each folder imports only those below it:
 
+    proofs          the laws as statements for a solver, with Z3: `make prove`
     lower           decisions --> placed nests --> device-local code --> graphs
     plan_text       claims and decisions as text
     decide          claims --> propagation --> which sums resolve where, and what is redistributed

@@ -34,6 +34,7 @@ ROOMS = {
         """,
     "rewrites": """
         .
+        proofs
         lower
         plan_text
         decide

@@ -1,0 +1,52 @@
+"""Proves each law, prints what is known of it, and fails if that is not what `laws.py` says.
+
+python -m partita.rewrites.proofs [NAME ...]
+"""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+
+from rich.console import Console
+from rich.table import Table
+
+from ...dialects.ground.errors import Error
+from .laws import NOT_PROVED, condition_verdicts, every_law, verdict
+from .lemmas import lemmas
+
+STYLE = {"proved": "green", "refuted": "red", "not proved": "yellow"}
+
+
+def main(names: list[str]) -> int:
+    """Prints a row a law. Returns the exit status."""
+    console, start = Console(), perf_counter()
+    wrong = [name for name, is_proved in lemmas().items() if not is_proved]
+    table = Table("file", "law", "", "how, or why not", "ms", "conditions", title="Laws", title_justify="left")
+    count = proved = 0
+    for file, rule in every_law():
+        if names and rule.name not in names:
+            continue
+        before = perf_counter()
+        found, conditions = verdict(file, rule), condition_verdicts(rule)
+        took = f"{(perf_counter() - before) * 1e3:.0f}"
+        said = ", ".join(
+            f"{each.condition}: {each.kind}{'' if each.is_right else ' [red]is wrong[/red]'}" for each in conditions
+        )
+        table.add_row(file, rule.name, f"[{STYLE[found.state]}]{found.state}[/]", found.how, took, said)
+        wrong += [f"{rule.name}: {each.condition}" for each in conditions if not each.is_right]
+        if found.state != ("not proved" if rule.name in NOT_PROVED else "proved"):
+            wrong.append(f"{rule.name}: {found}")
+        count, proved = count + 1, proved + (found.state == "proved")
+    console.print(table)
+    console.print(f"{proved} of {count} laws are proved, in {perf_counter() - start:.1f} s")
+    for each in wrong:
+        console.print(f"not as stated: {each}", style="red", markup=False)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Error as error:
+        sys.exit(str(error))

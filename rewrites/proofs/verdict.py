@@ -1,0 +1,16 @@
+"""What is known of a law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a law: `proved`, `refuted` or `not proved`; and how, by which counter-example, or why not."""
+
+    state: str
+    how: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.how}" if self.how else self.state
