@@ -137,16 +137,20 @@ def joined(
         return
     trail = None if parent is None else _by_parent(*parent.split(":", 1))
     number, count = join(coordinator, processes or None, process, trail=trail)
+    code: str | int | None = 1
     try:
         host_devices(_share(devices, count))
         yield number
+        code = 0
     except SystemExit as error:
-        if error.code:
-            fail(error.code if isinstance(error.code, int) else 1)
+        code = error.code
         raise
-    except BaseException as error:
-        fail(INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
         raise
+    finally:
+        if code:
+            fail(code if isinstance(code, int) else 1)
 
 
 def _by_parent(stdout: str, trail: str) -> Path:
