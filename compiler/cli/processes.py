@@ -181,11 +181,11 @@ def run_all(processes: int, devices: int, arguments: Sequence[str]) -> None:
     Raises Error, once all have ended, if one of them was lost: which and how, and what each had issued last.
     """
     _share(devices, processes)
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        port = found.getsockname()[1]
-    arguments = [*arguments, "--coordinator", f"localhost:{port}"]
-    with tempfile.TemporaryDirectory(prefix="partita-") as folder:
+    # The port is held until the end, so that nobody else takes it before process 0 does, which shares it.
+    with tempfile.TemporaryDirectory(prefix="partita-") as folder, socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("localhost", 0))
+        arguments = [*arguments, "--coordinator", f"localhost:{held.getsockname()[1]}"]
         workers = [Worker.start(number, arguments, Path(folder) / str(number)) for number in range(processes)]
         # Who ends this command ends them, too.
         signal.signal(signal.SIGTERM, _stopped)
