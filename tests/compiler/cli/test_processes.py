@@ -90,7 +90,6 @@ def test_two_processes_run_as_one(start: Start) -> None:
     run = start(*partita("run", "--processes", "2", f"{PROGRAMS}:main"))
     output, _ = run.communicate(timeout=2 * START)
     assert run.returncode == 0, output
-    lines = output.splitlines()
     expected = [
         "a step over both processes equal",
         "a graph across both equal",
@@ -102,14 +101,13 @@ def test_two_processes_run_as_one(start: Start) -> None:
         "a batch equal",
         "eight inputs equal",
     ]
-    said = [[line[4:] for line in lines if line[:4] == f"{number} | "] for number in range(2)]
-    assert [[text for text in each if not text.startswith(("checksum", "ran"))] for each in said] == [expected, expected], (
-        output
-    )
+    said = [[line[4:] for line in output.splitlines() if line[:4] == f"{number} | "] for number in range(2)]
+    # Libraries may print, too.
+    assert [[text for text in each if text in expected] for each in said] == [expected, expected], output
     assert len({text for each in said for text in each if text.startswith("checksum")}) == 1, output
-    first, second = (json.loads(each[-1].removeprefix("ran")) for each in said)
+    first, second = (json.loads(text.removeprefix("ran")) for each in said for text in each if text.startswith("ran "))
     # The second stage begins when the first one has ended, and the first one does not wait for it with the next input.
-    assert all(made[1] <= taken[0] for made, taken in zip(first, second, strict=True))
+    assert all(made[1] <= taken[0] for made, taken in zip(first, second, strict=True)), output
     together = [later[0] < taken[1] for later, taken in zip(first[1:], second, strict=False)]
     assert together.count(True) >= 5, output
 
@@ -125,7 +123,7 @@ def test_a_process_that_is_killed_is_reported(start: Start, victim: str) -> None
     assert run.returncode == 1
     error, *notes = output[output.index("error: process") :].splitlines()
     assert error == f"error: process {victim} of 2 was lost: it was ended by SIGKILL"
-    told = r"note: process (\d) was ended by [\w ]+; it had issued \d+ programs; the last, [\d.]+ s before: `<lambda>` .*"
+    told = r"note: process (\d) (?:was ended by [\w ]+|ended with code 1); it had issued \d+ programs; the last, [\d.]+ s before: `<lambda>` .*"
     found = [re.fullmatch(told, note) for note in notes[:2]]
     assert [each and each[1] for each in found] == ["0", "1"], notes
     assert "SIGKILL" in notes[int(victim)]
