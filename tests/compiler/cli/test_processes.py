@@ -123,7 +123,8 @@ def test_a_process_that_is_killed_is_reported(start: Start, victim: str) -> None
     assert run.returncode == 1
     error, *notes = output[output.index("error: process") :].splitlines()
     assert error == f"error: process {victim} of 2 was lost: it was ended by SIGKILL"
-    told = r"note: process (\d) (?:was ended by [\w ]+|ended with code 1); it had issued \d+ programs; the last, [\d.]+ s before: `<lambda>` .*"
+    end = r"(?:was ended by [\w ]+|ended with code 1)"
+    told = rf"note: process (\d) {end}; it had issued \d+ programs; the last, [\d.]+ s before: `<lambda>` .*"
     found = [re.fullmatch(told, note) for note in notes[:2]]
     assert [each and each[1] for each in found] == ["0", "1"], notes
     assert "SIGKILL" in notes[int(victim)]
