@@ -26,6 +26,11 @@ PAGE = Page(ROOT / "docs" / "serving.md")
 BLOCKS = PAGE.blocks()
 
 
+def interrupted_by_ctrl_c() -> None:
+    """A command in the background, as of continuous integration, ignores SIGINT, and so does what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def serving(command: str) -> Generator[None]:
     """A context in which a command serves, from the line that says so until it is interrupted."""
@@ -38,6 +43,7 @@ def serving(command: str) -> Generator[None]:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        preexec_fn=interrupted_by_ctrl_c,
     )
     assert process.stdout is not None
     said = list[str]()
