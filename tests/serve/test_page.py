@@ -26,9 +26,8 @@ PAGE = Page(ROOT / "docs" / "serving.md")
 BLOCKS = PAGE.blocks()
 
 
-def interrupted_by_ctrl_c() -> None:
-    """A command in the background, as of continuous integration, ignores SIGINT, and so does what it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+INTERRUPTED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])"
+"""Runs a command that SIGINT ends. One in the background, as of continuous integration, ignores it, and so does what it starts."""
 
 
 @contextmanager
@@ -37,13 +36,12 @@ def serving(command: str) -> Generator[None]:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = users_environment() | {"PATH": path, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT / ".src")}
     process = subprocess.Popen(
-        ["env", *shlex.split(command)],
+        [sys.executable, "-c", INTERRUPTED, "env", *shlex.split(command)],
         cwd=ROOT,
         env=environment,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        preexec_fn=interrupted_by_ctrl_c,
     )
     assert process.stdout is not None
     said = list[str]()
