@@ -27,7 +27,7 @@ BLOCKS = PAGE.blocks()
 
 
 INTERRUPTED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])"
-"""Runs a command that SIGINT ends. One in the background, as of continuous integration, ignores it, and so does what it starts."""
+"""Runs a command that SIGINT ends. One in the background ignores it, as all that it starts: so may continuous integration."""
 
 
 @contextmanager
