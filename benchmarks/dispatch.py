@@ -97,12 +97,19 @@ def stage(trips: int) -> Callable[[Array], Array]:
     return run
 
 
-def overlap() -> Table:
-    x, trips = jnp.ones((96, 96)), 500
+def trips_of_a_stage(x: Array) -> int:
+    """How many trips take `SECONDS` on this machine."""
+    trips = 500
     for _ in range(2):
         probe: Any = jax.jit(stage(trips))
         jax.block_until_ready(probe(x))
         trips = int(trips * SECONDS / median(seconds(probe, x) for _ in range(5)))
+    return trips
+
+
+def overlap() -> Table:
+    x = jnp.ones((96, 96))
+    trips = trips_of_a_stage(x)
     first, second = (pt.kernel(stage(trips), devices=pt.devices(1, name)) for name in ("first", "second"))
 
     @pt.program

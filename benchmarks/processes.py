@@ -22,7 +22,7 @@ from jax import Array
 from jax.experimental.multihost_utils import broadcast_one_to_all, sync_global_devices
 
 import partita as pt
-from partita.benchmarks.dispatch import INPUTS, SECONDS, seconds, stage
+from partita.benchmarks.dispatch import INPUTS, SECONDS, stage, trips_of_a_stage
 from partita.benchmarks.report import Cell, Table, machine
 
 ROUNDS, CALLS = 5, 50
@@ -39,13 +39,9 @@ def both_at_once(call: Any, inputs: list[Any]) -> float:
 
 
 def overlap() -> list[Cell]:
-    x, trips = jnp.ones((96, 96)), 500
-    for _ in range(2):
-        probe: Any = jax.jit(stage(trips))
-        jax.block_until_ready(probe(x))
-        trips = int(trips * SECONDS / median(seconds(probe, x) for _ in range(5)))
+    x = jnp.ones((96, 96))
     # Both processes run the same program.
-    trips = int(broadcast_one_to_all(np.int32(trips)))
+    trips = int(broadcast_one_to_all(np.int32(trips_of_a_stage(x))))
     first, second = (pt.kernel(stage(trips), devices=pt.devices(1, name)) for name in ("first", "second"))
     here, there = jax.devices()[:1], jax.devices()[4:5]
     both = pt.program(lambda x: second(first(x)), devices={"first": here, "second": there})

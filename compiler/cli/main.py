@@ -84,8 +84,10 @@ def takes_a_plan(command: F) -> F:
 
 def number_of(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """A number of processes; 0 for `auto`, those that a launcher has started."""
-    if value is None or value == "auto":
-        return None if value is None else 0
+    if value is None:
+        return None
+    if value == "auto":
+        return 0
     if not value.isdecimal() or not int(value):
         raise click.BadParameter("it takes a number of processes, or `auto`")
     return int(value)
@@ -97,9 +99,12 @@ takes_devices = click.option(
 
 
 def made(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str], file: str) -> Plan:
-    from .target import find_plan
+    from .target import no_plan
 
-    return find_plan(target, shapes, mesh, "\n".join(tactics), file)
+    plan = made_or_ran(target, shapes, mesh, tactics, file)
+    if plan is None:
+        raise no_plan(target, plan)
+    return plan
 
 
 def made_or_ran(target: str, shapes: Sequence[str], mesh: str, tactics: Sequence[str], file: str) -> Plan | None:

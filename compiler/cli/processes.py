@@ -217,12 +217,11 @@ def _stopped(number: int, _: object) -> None:
 
 
 def _report(workers: Sequence[Worker], first: Worker) -> Error:
-    codes = {each.process.returncode for each in workers if not each.was_stopped}
-    if len(codes) == 1 and len(workers) > 1 and min(codes) > 0 and not any(each.was_stopped for each in workers):
-        title = f"all {len(workers)} processes have ended with code {first.process.returncode}"
+    code, helps = first.process.returncode, list[str]()
+    if code > 0 and len(workers) > 1 and all(each.process.returncode == code for each in workers):
+        title = f"all {len(workers)} processes have ended with code {code}"
         return Error(title, helps=["see above what they say"])
-    helps: list[str] = []
-    if first.process.returncode == -signal.SIGKILL:
+    if code == -signal.SIGKILL:
         helps.append("SIGKILL is how Linux ends a process that takes too much memory: see `dmesg`, and `plan.memory()`")
     elif first.has_spoken:
         helps.append(f"see above what it says, in the lines that begin with `{first.number} |`")

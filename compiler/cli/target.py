@@ -55,29 +55,23 @@ def _functions_of(module: ModuleType, name: str) -> list[str]:
     ]
 
 
-def find_plan(target: str, shapes: Sequence[str], mesh: str, tactics: str, file: str = "") -> Plan:
+def ran_or_planned(target: str, shapes: Sequence[str], mesh: str, tactics: str, file: str = "") -> Plan | None:
     """Makes the plan of a command: it partitions the function or, without shapes, takes the plan that the function returns.
 
-    First the tactics of a plan file are applied, if there is one, then `tactics`, the text of a plan's trace.
+    First the tactics of a plan file are applied, if there is one, then `tactics`, the text of a plan's trace. None if the
+    function, without arguments, returned None: it is a program that has run.
     """
-    made = ran_or_planned(target, shapes, mesh, tactics, file)
-    if made is None:
-        raise _no_plan(target, made)
-    return made
-
-
-def ran_or_planned(target: str, shapes: Sequence[str], mesh: str, tactics: str, file: str = "") -> Plan | None:
-    """The same; None if the function, without arguments, returned None: it is a program that has run."""
     saved = plans_of(file) if file else None
     made = _start(target, shapes, mesh or (str(saved.mesh) if saved is not None and shapes else ""))
     if made is None:
         if file or tactics:
-            raise _no_plan(target, made)
+            raise no_plan(target, made)
         return None
     return (made if saved is None else with_plan_of(saved, made)).apply(*tactics_of(tactics))
 
 
-def _no_plan(target: str, found: object) -> Error:
+def no_plan(target: str, found: object) -> Error:
+    """The error for a function that returned something else than a plan."""
     title = f"`{target}` returned {type(found).__name__}, expected a plan"
     return Error(title, helps=["name a function that returns one, or give --mesh and shapes to partition this one"])
 
@@ -97,7 +91,7 @@ def _start(target: str, shapes: Sequence[str], mesh: str) -> Plan | None:
     with users(f"the shapes were {', '.join(shapes)}" if shapes else ""):
         made = function() if over is None else plan(function, over, *arguments)
     if not isinstance(made, Plan | None):
-        raise _no_plan(target, made)
+        raise no_plan(target, made)
     return cast("Plan | None", made)
 
 

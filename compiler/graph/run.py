@@ -29,7 +29,7 @@ from ...dialects.op_text import array_types
 from ...dialects.types import ArrayType
 from ..inputs.names import Patterns, as_patterns
 from ..jax_private import ArrayImpl, Device, Tracer, jax, jnp, tree
-from ..run.addressable import assembled, is_here
+from ..run.addressable import assembled, devices_of, is_here
 from ..run.callbacks import check_outside
 from ..run.collectives import BYTES
 from ..run.compiled import device_mesh
@@ -337,9 +337,7 @@ class CompiledGraph:
                     f"argument `{name}` must be an array, got a traced value",
                     helps=["a graph runs on arrays: in `jax.jit` use plan.compile()"],
                 )
-            devices = (
-                cast("set[Device]", cast(Any, leaf.sharding).device_set) if isinstance(leaf, Array) and leaf.committed else here
-            )
+            devices = devices_of(leaf.sharding) if isinstance(leaf, Array) and leaf.committed else here
             if devices != here and not self.graph.is_joined:
                 there = ", ".join(sorted(map(str, devices)))
                 helps = ["leave it uncommitted", "or compile for its devices: graph.compile(devices=...)"]

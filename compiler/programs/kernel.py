@@ -24,6 +24,7 @@ from ..api.plan import Plan, Tactic
 from ..inputs.arguments import Method
 from ..jax_private import Tracer, is_batched, is_staged, jax, traced_apart
 from ..plan.state import State
+from ..run.addressable import devices_of
 from ..run.compiled import device_mesh
 from ..run.controller import Issued
 from ..run.device_sets import here
@@ -157,9 +158,8 @@ def moved(leaf: Array, wanted: NamedSharding) -> Array:
         # The batch may be any dim of the array: it is whole on each device.
         there = NamedSharding(wanted.mesh, PartitionSpec()) if is_batched(leaf) else wanted
         return leaf if is_staged(leaf) else _put_traced(leaf, there)
-    # Any: JAX's shardings have no types.
-    at: Any = getattr(leaf, "sharding", None)
-    is_elsewhere = at is not None and leaf.committed and at.device_set != cast(Any, wanted).device_set
+    at = getattr(leaf, "sharding", None)
+    is_elsewhere = at is not None and leaf.committed and devices_of(at) != devices_of(wanted)
     return put(leaf, wanted) if is_elsewhere else leaf
 
 

@@ -25,6 +25,7 @@ from ..inputs.arguments import donated
 from ..inputs.names import Patterns
 from ..jax_private import Device, backends, get_concrete_mesh, jax
 from ..plan.state import State
+from .addressable import devices_of
 from .boundary_resharding import PlacementWarning, gathered
 from .controller import Issued
 from .extended_shard_map import is_inside
@@ -150,7 +151,7 @@ def misplaced(
             return Error(title, helps=["to plan, and for `lower` and `jaxpr`, shapes are enough"])
         if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
             continue
-        own = cast("set[Device]", cast(Any, leaf.sharding).device_set)
+        own = devices_of(leaf.sharding)
         if own != set(devices):
             there, here = ", ".join(sorted(map(str, own))), f"on {counted(len(devices), 'device')}"
         elif isinstance(leaf.sharding, NamedSharding) and list(cast(Any, leaf.sharding.mesh).devices.flat) != devices:

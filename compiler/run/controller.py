@@ -25,8 +25,9 @@ from jax.stages import Wrapped
 
 from ...dialects.ground.errors import Error, first_line
 from ...dialects.ground.validation import checked, integer, refused
-from ..jax_private import InternalFloatingPointError, PyTreeDef, jax, jnp, signatures, trace_state_clean, tree
+from ..jax_private import Device, InternalFloatingPointError, PyTreeDef, jax, jnp, signatures, trace_state_clean, tree
 from ..ops.prng_keys import is_key, is_void
+from .addressable import devices_of
 from .callbacks import Noted, check_outside, noting, raised
 from .extended_shard_map import on_own_devices
 from .trail import Trail
@@ -165,14 +166,13 @@ class Controller:
         Nothing says when those end, so all arrays on their devices are awaited, and copies are the tokens from then on.
         """
         lost = [each for each in self.flying if each[1].is_deleted()]
-        # Any: JAX's shardings have no types.
-        devices = set[object]().union(*(cast(Any, token.sharding).device_set for _, token in lost))
+        devices = set[Device]().union(*(devices_of(token.sharding) for _, token in lost))
         for program, _ in lost:
             program.copies = True
         for array in jax.live_arrays():
             # An error is that of the call which made the array, and another thread may delete it.
             with suppress(RuntimeError):
-                if not devices.isdisjoint(array.sharding.device_set):
+                if not devices.isdisjoint(devices_of(array.sharding)):
                     array.block_until_ready()
         self.flying = deque(each for each in self.flying if not any(each is one for one in lost))
 

@@ -93,18 +93,20 @@ class Transfer:
 
     name: str
     ends: Ends
-    within: Sequence[Move]
-    """The moves within this process."""
     permuted: Permuted | None
     """What sends blocks to other processes; None if this one neither sends nor receives any."""
-    copied: Sequence[tuple[Device, Device]]
-    """Devices of this process that receive what another one has received."""
+    within: Sequence[tuple[Device, tuple[slice, ...] | None]]
+    """The devices that give a block to one of this process, and which part of it; None: all of it."""
+    copied: Sequence[Device]
+    """Those that give what they have received from another process."""
+    targets: Sequence[Device]
+    """Who receives from these."""
 
     @classmethod
     def of(cls, name: str, ends: Ends) -> Self:
         """What this process does of a transfer between these ends."""
         within, across, copied = list[Move](), dict[object, Move](), list[tuple[Device, Device]]()
-        starts = ends.starts(ends.target)
+        starts, part = ends.starts(ends.target), ends.part
         for move in ends.moves():
             if move.is_within:
                 within += [move] if is_here(move.target) else []
@@ -113,7 +115,9 @@ class Transfer:
                 copied += [(first.target, move.target)] if is_here(move.target) else []
         takes_part = any(is_here(device) for move in across.values() for device in (move.source, move.target))
         permuted = Permuted.of(name, [*across.values()], ends) if takes_part else None
-        return cls(name, ends, within, permuted, copied)
+        given = [(move.source, None if ends.block == part else tuple(map(_range, move.start, part))) for move in within]
+        targets = [*(move.target for move in within), *(target for _, target in copied)]
+        return cls(name, ends, permuted, given, [source for source, _ in copied], targets)
 
     def compiled(self) -> Self:
         """The transfer, once XLA has compiled its program, if it has one."""
@@ -125,21 +129,16 @@ class Transfer:
     def __call__(self, array: Array) -> Sequence[Array]:
         """Moves the blocks of an array. Returns at once."""
         own = {shard.device: shard.data for shard in array.addressable_shards}
-        parts = [self._part(own[move.source], move.start) for move in self.within]
+        parts = [own[source] if part is None else own[source][part] for source, part in self.within]
         with CONTROLLER.lock:
             sent = dict[Device, Array]()
             if self.permuted is not None:
                 sent = self.permuted(own)
             elif self.within:
                 CONTROLLER.note(self.name)
-            parts += [sent[source] for source, _ in self.copied]
-            targets = [*(move.target for move in self.within), *(target for _, target in self.copied)]
-            blocks = [*jax.device_put(parts, targets), *sent.values()]
+            parts += [sent[source] for source in self.copied]
+            blocks = [*jax.device_put(parts, self.targets), *sent.values()]
             return [assembled(self.ends.shape, self.ends.dtype, self.ends.target, blocks)]
-
-    def _part(self, block: Array, start: Sequence[int]) -> Array:
-        part = self.ends.part
-        return block if block.shape == part else block[tuple(map(_range, start, part))]
 
 
 def _range(start: int, size: int) -> slice:

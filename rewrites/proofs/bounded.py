@@ -12,11 +12,12 @@ from typing import Any
 from .solver import z3
 from .terms import Terms
 from .values import Number, Truth
+from .world import OfSizes
 
 
 @dataclass(eq=False)
-class Bounded(Terms):
-    """The solver's world for given sizes. Every monoid adds."""
+class Bounded(OfSizes, Terms):
+    """The solver's world for given sizes."""
 
     def every(self, *facts: Truth) -> Truth:
         return all(facts) if all(isinstance(fact, bool) for fact in facts) else z3.And(*facts)
@@ -31,22 +32,6 @@ class Bounded(Terms):
         if isinstance(index, int) and isinstance(block, int):
             return divmod(index, block)
         return z3.IntVal(0) + index / block, index % block
-
-    def fold(self, monoid: str, size: Number, body: Callable[[Number], Number]) -> Number:
-        del monoid
-        terms: list[Any] = [body(number) for number in range(size)]
-        return sum(terms[1:], terms[0]) if terms else 0
-
-    def combine(self, monoid: str, x: Number, y: Number) -> Number:
-        del monoid
-        return x + y
-
-    def unit(self, monoid: str) -> Number:
-        del monoid
-        return 0
-
-    def along(self, element: Number, dim: Number) -> Number:
-        return element[dim]
 
     def choice(self, size: Number, holds: Callable[[Number], Truth]) -> tuple[Truth, Number]:
         found: list[Truth] = [holds(number) for number in range(size)]

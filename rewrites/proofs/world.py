@@ -74,9 +74,31 @@ class World(Protocol):
         ...
 
 
+class OfSizes:
+    """Worlds of given sizes: folds are written out, and every monoid adds."""
+
+    __slots__ = ()
+
+    def fold(self, monoid: str, size: Number, body: Callable[[Number], Number]) -> Number:
+        del monoid
+        terms = [body(number) for number in range(size)]
+        return sum(terms[1:], terms[0]) if terms else 0
+
+    def combine(self, monoid: str, x: Number, y: Number) -> Number:
+        del monoid
+        return x + y
+
+    def unit(self, monoid: str) -> Number:
+        del monoid
+        return 0
+
+    def along(self, element: Number, dim: Number) -> Number:
+        return element[dim]
+
+
 @dataclass(eq=False, slots=True)
-class Ints:
-    """Exact numbers of Python: the interpreter that counter-examples are replayed in. Every monoid adds."""
+class Ints(OfSizes):
+    """Exact numbers of Python: the interpreter that counter-examples are replayed in."""
 
     kind: str = "integers"
     cast: str = "keeps"
@@ -98,18 +120,6 @@ class Ints:
     def digits(self, index: Number, block: Number) -> tuple[Number, Number]:
         return divmod(index, block)
 
-    def fold(self, monoid: str, size: Number, body: Callable[[Number], Number]) -> Number:
-        del monoid
-        return sum((body(number) for number in range(size)), 0)
-
-    def combine(self, monoid: str, x: Number, y: Number) -> Number:
-        del monoid
-        return x + y
-
-    def unit(self, monoid: str) -> Number:
-        del monoid
-        return 0
-
     def divide(self, x: Number, y: Number) -> Number:
         if self.kind == "integers":
             quotient = abs(x) // abs(y)
@@ -126,9 +136,6 @@ class Ints:
 
     def tells(self, name: str, *arguments: Number) -> Truth:
         return bool(self.guess(name, arguments))
-
-    def along(self, element: Number, dim: Number) -> Number:
-        return element[dim]
 
     def choice(self, size: Number, holds: Callable[[Number], Truth]) -> tuple[Truth, Number]:
         found = next((number for number in range(size) if holds(number)), None)

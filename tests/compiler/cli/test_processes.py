@@ -74,6 +74,18 @@ def wait_for(text: str, output: IO[str] | None, times: int = 1) -> None:
     raise AssertionError(f"the output ends before {text}")
 
 
+def in_one_process(folder: Path, number: int, line: str) -> None:
+    """Writes a program of which one process runs a line, and the others wait for it in a sum over all devices."""
+    (folder / "program.py").write_text(
+        "import sys; import jax; import partita as pt\n"
+        "def main():\n"
+        f"    if jax.process_index() == {number}:\n"
+        f"        {line}\n"
+        "    total = pt.jit(lambda x: x.sum(), mesh=pt.Mesh(d=8), tactics=[pt.Tile({'x': 0}, 'd')])\n"
+        "    total(jax.numpy.ones(8)).block_until_ready()\n"
+    )
+
+
 def children(parent: int) -> dict[str, int]:
     """The processes that `partita run` has started, by their numbers."""
     found = dict[str, int]()
@@ -133,14 +145,7 @@ def test_a_process_that_is_killed_is_reported(start: Start, victim: str) -> None
 
 def test_a_process_that_raises_is_lost(start: Start, tmp_path: Path) -> None:
     """It does not wait for the others, which wait for it; its own error is printed."""
-    (tmp_path / "program.py").write_text(
-        "import sys; import jax; import partita as pt\n"
-        "def main():\n"
-        "    if jax.process_index() == 1:\n"
-        "        raise ValueError('no such file of data')\n"
-        "    total = pt.jit(lambda x: x.sum(), mesh=pt.Mesh(d=8), tactics=[pt.Tile({'x': 0}, 'd')])\n"
-        "    total(jax.numpy.ones(8)).block_until_ready()\n"
-    )
+    in_one_process(tmp_path, 1, "raise ValueError('no such file of data')")
     run = start(*partita("run", "--processes", "2", "program.py:main"))
     output, _ = run.communicate(timeout=START)
     assert run.returncode == 1
@@ -263,14 +268,7 @@ def test_what_gloo_prints_is_left_out() -> None:
 
 @pytest.mark.parametrize(("leave", "number"), [("sys.exit(5)", 0), ("sys.exit('no data')", 1), ("raise SystemExit(5)", 1)])
 def test_a_process_that_leaves_is_lost(start: Start, tmp_path: Path, leave: str, number: int) -> None:
-    (tmp_path / "program.py").write_text(
-        "import sys; import jax; import partita as pt\n"
-        "def main():\n"
-        f"    if jax.process_index() == {number}:\n"
-        f"        {leave}\n"
-        "    total = pt.jit(lambda x: x.sum(), mesh=pt.Mesh(d=8), tactics=[pt.Tile({'x': 0}, 'd')])\n"
-        "    total(jax.numpy.ones(8)).block_until_ready()\n"
-    )
+    in_one_process(tmp_path, number, leave)
     output, _ = start(*partita("run", "--processes", "2", "program.py:main")).communicate(timeout=START)
     assert f"error: process {number} of 2 was lost: it ended with code {5 if '5' in leave else 1}" in output
     assert ("no data" in output) == ("no data" in leave)
