@@ -1,11 +1,11 @@
-"""Counts the collectives in a program that XLA has compiled, as `tests/support/jaxpr_collectives` counts those of a jaxpr.
+"""The schedule of a program that XLA has compiled: what a device computes, where collectives start and end; and their counts.
 
-What a loop's body holds counts by the loop's trips. Bytes are those that one device receives:
-of the result's size V, over groups of n, all_gather and all_to_all V(n-1)/n, reduce_scatter V(n-1), all_reduce 2V(n-1)/n,
-permute V.
+What a loop's body holds counts by the loop's trips, as in `tests/support/jaxpr_collectives`. Bytes are those that one device
+receives: of the result's size V, over groups of n, all_gather and all_to_all V(n-1)/n, reduce_scatter V(n-1), all_reduce
+2V(n-1)/n, permute V.
 
 XLA:TPU spreads one asynchronous collective over several fusions: a first one that starts it, more that continue it beside other
-work, and a last one that ends it. Each contains the instruction, with a number that all of them share; the first one counts.
+work, and a last one that ends it. Each contains the instruction, with a number that all of them share.
 It also writes a reduce_scatter as a fusion of an all_reduce and a slice.
 """
 
@@ -27,7 +27,12 @@ KINDS = {
 COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 OP = re.compile(rf"^ *(?:ROOT )?%?([\w.-]+) = (.*?) ({'|'.join(KINDS)})(-start)?\((.*)$")
 STARTED = re.compile(r"custom-call\(%?([\w.-]+)[^\n]*custom_call_target=\"AsyncCollectiveStart\"")
-SPREAD = "chain_id="
+ENDED = re.compile(r"custom-call\((.*?)\)[^\n]*custom_call_target=\"AsyncCollectiveDone\"")
+SPREAD = re.compile(r"chain_id=\"?([\w.-]+)")
+DONE = re.compile(rf" (?:(?:{'|'.join(KINDS)}|async)-done)\(.*?%?([\w.-]+)\)")
+ASYNC = re.compile(r"%?([\w.-]+) = .* async-start\(")
+NAME = re.compile(r"%([\w.-]+)")
+CYCLES = re.compile(r"\"estimated_cycles\":\"(\d+)\"")
 SCATTER = "all-reduce-scatter"
 RESULT = re.compile(r"^ *(?:ROOT )?%?[\w.-]+ = (.*?) [\w-]+\(", re.MULTILINE)
 CALL = re.compile(r"(?:to_apply|calls)=%?([\w.-]+)")
@@ -48,11 +53,45 @@ class Collective(NamedTuple):
     """The shape of its result, as XLA writes it."""
 
 
-def collectives(text: str) -> list[Collective]:
-    """The collectives of a compiled module, by its text: `jit(f).lower(x).compile().as_text()`."""
+class Work(NamedTuple):
+    """What a device computes, in cycles of its clock, as XLA estimates them."""
+
+    cycles: int
+
+
+class Start(NamedTuple):
+    """The start of a collective."""
+
+    key: str
+    collective: Collective
+
+
+class End(NamedTuple):
+    """The end of the collective that has been started with this key: what follows may need its result."""
+
+    key: str
+
+
+class Loop(NamedTuple):
+    """A loop and the schedule of a trip."""
+
+    trips: int
+    body: list["Step"]
+
+
+Step = Work | Start | End | Loop
+
+
+def schedule(text: str) -> list[Step]:
+    """What a compiled module does, in its order, by its text: `jit(f).lower(x).compile().as_text()`."""
     bodies = {name: (bool(entry), body) for entry, name, body in COMPUTATION.findall(text)}
     (entry,) = (name for name, (is_entry, _) in bodies.items() if is_entry)
-    return list(_walk({name: body for name, (_, body) in bodies.items()}, entry, 1))
+    return list(_steps({name: body for name, (_, body) in bodies.items()}, entry))
+
+
+def collectives(text: str) -> list[Collective]:
+    """The collectives of a compiled module, by its text."""
+    return list(_executed(schedule(text), 1))
 
 
 def counts(found: list[Collective]) -> dict[str, int]:
@@ -76,25 +115,56 @@ def largest(text: str) -> int:
     return max(map(_bytes, arrays))
 
 
-def _walk(bodies: dict[str, str], name: str, times: int) -> Iterator[Collective]:
-    started = set(STARTED.findall(bodies[name]))
+def _executed(steps: list[Step], times: int) -> Iterator[Collective]:
+    for step in steps:
+        match step:
+            case Start(_, collective):
+                yield collective._replace(times=times, bytes=times * collective.bytes)
+            case Loop(trips, body):
+                yield from _executed(body, times * trips)
+            case _:
+                pass
+
+
+def _steps(bodies: dict[str, str], name: str) -> Iterator[Step]:
+    started, ended = set(STARTED.findall(bodies[name])), " ".join(ENDED.findall(bodies[name]))
     for line in bodies[name].splitlines():
         if op := OP.search(line):
             own, shape, kind, start, rest = op.groups()
-            spread = SPREAD in rest
-            if not spread or own in started:
-                whole = _result(shape, kind) if start else shape
-                yield _collective(SCATTER if name.startswith(SCATTER) else kind, times, whole, rest, spread or bool(start))
+            chain = SPREAD.search(rest)
+            key = chain[1] if chain else own
+            if not chain or own in started:
+                whole, kind = _result(shape, kind) if start else shape, SCATTER if name.startswith(SCATTER) else kind
+                yield Start(key, _collective(kind, whole, rest, bool(chain or start)))
+            if not start and (not chain or own in NAME.findall(ended)):
+                yield End(key)
+        elif done := DONE.search(line):
+            yield End(done[1])
         elif (body := hlo_trips.body(line)) is not None:
-            yield from _walk(bodies, body, times * hlo_trips.trips(bodies, bodies[name], line))
+            yield Loop(hlo_trips.trips(bodies, bodies[name], line), list(_steps(bodies, body)))
         elif (call := CALL.search(line)) and call[1] in bodies:
-            inside = _walk(bodies, call[1], times)
-            yield from (each._replace(asynchronous=True) for each in inside) if " async-start(" in line else inside
+            yield from _called(line, list(_steps(bodies, call[1])))
+        elif work := CYCLES.search(line):
+            yield Work(int(work[1]))
 
 
-def _collective(kind: str, times: int, shape: str, rest: str, asynchronous: bool) -> Collective:
-    received = times * _bytes(shape) * _share(kind, rest)
-    return Collective(KINDS.get(kind, "reduce_scatter"), times, received, asynchronous, shape)
+def _called(line: str, inside: list[Step]) -> Iterator[Step]:
+    """The steps of an instruction that calls others. A fusion computes as a whole: after its starts, and before its ends."""
+    if asynchronous := ASYNC.search(line):
+        yield from (
+            Start(asynchronous[1], each.collective._replace(asynchronous=True)) for each in inside if isinstance(each, Start)
+        )
+    elif work := CYCLES.search(line):
+        closed = {each.key for each in inside if isinstance(each, Start) and not each.collective.asynchronous}
+        yield from (each for each in inside if isinstance(each, Start) or (isinstance(each, End) and each.key in closed))
+        yield Work(int(work[1]))
+        yield from (each for each in inside if isinstance(each, End) and each.key not in closed)
+    else:
+        yield from inside
+
+
+def _collective(kind: str, shape: str, rest: str, asynchronous: bool) -> Collective:
+    return Collective(KINDS.get(kind, "reduce_scatter"), 1, _bytes(shape) * _share(kind, rest), asynchronous, shape)
 
 
 def _result(shape: str, kind: str) -> str:

@@ -5,7 +5,8 @@
     python -m benchmarks.tpu "4 layers"   # those whose names begin so
 
 XLA:TPU compiles ahead of time for devices that are only described, so bytes and memory are those of the real chips, and nothing
-runs. The peers are `jax.jit`, and `jax.jit` with a constraint on the activations.
+runs. Times are those of XLA's schedule on a clock: see `timeline`. The peers are `jax.jit`, and `jax.jit` with a constraint on
+the activations.
 """
 
 import importlib.metadata
@@ -28,6 +29,7 @@ from partita.compiler.jax_private import RELEASE
 from . import hlo, tpu_programs
 from .case import on_auto_axes
 from .report import Cell, Table
+from .timeline import Timeline, timeline
 from .tpu_programs import Program
 
 TOPOLOGY = "v5e:4x4"
@@ -48,13 +50,18 @@ COLUMNS = [
     "temporaries, MiB",
     "peak, MiB",
     "compile, s",
-    "asynchronous",
+    "compute, ms",
+    "hidden, ms",
+    "exposed, ms",
+    "step, ms",
     "received / better peer",
     "temporaries / better peer",
+    "step / better peer",
 ]
 NOTES = [
-    "Received: bytes that a device receives in a step, from the compiled program. Asynchronous: the part of them that moves "
-    "while other work runs.",
+    "Received: bytes that a device receives in a step, from the compiled program.",
+    "Times are those of XLA's schedule, on a clock: what is computed as fast as XLA estimates, and collectives one after "
+    "another at 90 GB/s and 1 us. They are hidden while something is computed, and exposed while a device only waits.",
     "`jit`: jax.jit with the same shardings of arguments and results. `constrained`: the same, with the batch dim of the "
     "activations constrained. The better peer is the one with the smaller figure in that column.",
     "All are compiled with 32 MiB of scoped vector memory, because XLA stops at its default of 16 MiB in the last three rows.",
@@ -69,11 +76,11 @@ class Figures:
     temporaries: int
     peak: int
     seconds: float
-    asynchronous: float
+    time: Timeline
 
     def cells(self) -> list[Cell]:
-        share = f"{self.asynchronous / self.received:.0%}" if self.received else ""
-        return [self.received / 1e6, self.temporaries / 2**20, self.peak / 2**20, self.seconds, share]
+        times = self.time.compute, self.time.hidden, self.time.exposed, self.time.step
+        return [self.received / 1e6, self.temporaries / 2**20, self.peak / 2**20, self.seconds, *(1e3 * each for each in times)]
 
 
 @cache
@@ -92,9 +99,9 @@ def measured(lower: Callable[[], Any]) -> Figures | None:
     except jax.errors.JaxRuntimeError:
         return None
     seconds, memory = perf_counter() - start, compiled.memory_analysis()
-    found = hlo.collectives(compiled.as_text())
-    apart = sum(each.bytes for each in found if each.asynchronous)
-    return Figures(hlo.received(found), memory.temp_size_in_bytes, memory.peak_memory_in_bytes, seconds, apart)
+    text = compiled.as_text()
+    received, time = hlo.received(hlo.collectives(text)), timeline(hlo.schedule(text))
+    return Figures(received, memory.temp_size_in_bytes, memory.peak_memory_in_bytes, seconds, time)
 
 
 def contenders(program: Program, devices: Sequence[Any]) -> dict[str, Callable[[], Any]]:
@@ -120,13 +127,14 @@ def rows(program: Program, devices: Sequence[Any]) -> list[list[Cell]]:
     found = {name: measured(lower) for name, lower in contenders(program, devices).items()}
     ours, *peers = found.values()
     made = [
-        [program.name, name, *(figures.cells() if figures else ["does not compile", *[None] * 4]), None, None]
+        [program.name, name, *(figures.cells() if figures else ["does not compile", *[None] * 7]), *[None] * 3]
         for name, figures in found.items()
     ]
     others = [each for each in peers if each is not None]
     if ours is not None and others:
-        made[0][-2] = ratio(ours.received, min(each.received for each in others))
-        made[0][-1] = ratio(ours.temporaries, min(each.temporaries for each in others))
+        made[0][-3] = ratio(ours.received, min(each.received for each in others))
+        made[0][-2] = ratio(ours.temporaries, min(each.temporaries for each in others))
+        made[0][-1] = ratio(ours.time.step, min(each.time.step for each in others))
     return made
 
 
