@@ -37,7 +37,8 @@ def main(beginning: str) -> Table:
         if name.startswith(beginning):
             plan, args = made()
             given = jax.tree.map(drawn, [*args])
-            wanted = jax.jit(plan.source.traced.function.fn)(*given)
+            with jax.set_mesh(whole_mesh(plan)):
+                wanted = jax.jit(plan.source.traced.function.fn)(*given)
             found = [largest(plan.lower(how).run(*given), wanted) for how in GRANULARITIES]
             rows.append([name, *found, *on_two_sets(plan, given, wanted), *saved(plan, given)])
     columns = ["", *GRANULARITIES, "on two sets", "collective", "transfers", "bytes", "saved, bytes", "loaded"]
@@ -47,6 +48,12 @@ def main(beginning: str) -> Table:
         machine(),
     ]
     return Table("examples", "Every plan of the examples, as graphs", columns, rows, notes)
+
+
+def whole_mesh(plan: Plan) -> jax.sharding.Mesh:
+    """JAX's mesh of a plan's axes, which the constraints of a program name."""
+    axes = plan.mesh.axes
+    return jax.make_mesh((*axes.values(),), (*axes,), axis_types=(jax.sharding.AxisType.Auto,) * len(axes))
 
 
 def drawn(leaf: Any) -> Any:
@@ -65,7 +72,8 @@ def on_two_sets(plan: Plan, args: Sequence[Any], wanted: Any) -> list[Cell]:
     first = next(iter(mesh), "data")
     mesh = {"stage": 2, **mesh, first: max(mesh.get(first, 2) // 2, 1)}
     try:
-        made = pt.replay(traced.function.fn, pt.Mesh(**mesh), plan.trace, *args)
+        with jax.set_mesh(whole_mesh(plan)):
+            made = pt.replay(traced.function.fn, pt.Mesh(**mesh), plan.trace, *args)
     except pt.Error:
         return [None] * 4
     for number, names in enumerate(halves(made)):
