@@ -395,6 +395,8 @@ class Moved(NamedTuple):
     """The numbers of the moves with which it shares collectives, its own included."""
     waits: bool = False
     """Whether it waits for the value that starts its use."""
+    during: int | None = None
+    """The number of the earlier move with whose use it starts."""
     is_alone: bool = False
     """Whether it is for one use, while others move the value again."""
     causes: tuple[int, ...] = ()
@@ -406,6 +408,7 @@ class Moved(NamedTuple):
             "" if self.after is None else f"after {self.after}",
             self.together and f"with {' '.join(map(str, self.together))}",
             self.waits and "waits",
+            "" if self.during is None else f"during {self.during}",
             self.is_alone and "alone",
             self.causes and f"because of {' '.join(map(str, self.causes))}",
         )
@@ -421,7 +424,8 @@ class MoveAttr(Said[Moved]):
     FORM = re.compile(
         rf"(?P<number>\d+): (?P<spare>towards )?(?P<end>{_END}): "
         rf"(?P<source>{LAYOUT}) to (?P<target>{LAYOUT}) by (?P<path>{PATH})"
-        rf"(?:, after (?P<after>\d+))?(?:, with (?P<together>{_NUMBERS}))?(?P<waits>, waits)?(?P<alone>, alone)?"
+        rf"(?:, after (?P<after>\d+))?(?:, with (?P<together>{_NUMBERS}))?(?P<waits>, waits)?(?:, during (?P<during>\d+))?"
+        rf"(?P<alone>, alone)?"
         rf"(?:, because of (?P<causes>{_NUMBERS}))?"
     )
 
@@ -440,6 +444,7 @@ class MoveAttr(Said[Moved]):
             after,
             of.numbers("together"),
             waits,
+            of.number("during"),
             is_alone,
             of.numbers("causes"),
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place
@@ -66,6 +67,8 @@ class Move:
     uses: list[tuple[NodeId, int]] = field(default_factory=list[tuple[NodeId, int]])
     anchor: ValueId = NO_VALUE
     """The value that starts the use when it is available: the gather of a parameter waits for it."""
+    during: Move | None = None
+    """An earlier move, with whose use this one starts; None if it starts with its own."""
     together: tuple[Move, ...] = ()
     """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
     is_said: bool = False
@@ -80,6 +83,23 @@ class Move:
     def communicates(self) -> bool:
         """Whether any step of the path is a collective."""
         return self.path.communicates
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for what starts its use, or an earlier one."""
+        return self.anchor != NO_VALUE
+
+
+class Ahead(NamedTuple):
+    """The bytes that gathers bring ahead of their uses, at most, and those for which a device has memory.
+
+    In `hidden` seconds they run while a device computes, that would otherwise only wait; it still waits for `exposed` seconds.
+    """
+
+    bytes: int
+    room: int
+    hidden: float
+    exposed: float
 
 
 @dataclass(slots=True)
@@ -103,6 +123,8 @@ class Decisions:
     """The sums that wait for the end of a loop, and those that would if a device had the memory."""
     for_memory: Sequence[Once] = ()
     """The values that are sent in each trip of loops because a device has no memory to hold them in all trips."""
+    ahead: Ahead | None = None
+    """How far gathers start ahead of their uses; None if none could."""
     nearly: Elsewhere | None = None
     """The ops that could run elsewhere, which would save too little time; None if not all were tried."""
 

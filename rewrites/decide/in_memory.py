@@ -11,8 +11,8 @@ from collections.abc import Callable
 from ..program.program import ValueId
 from .decide import Decisions, Move, sent_in_trips
 from .in_trips import Once, gathered_in_trips, loops_of, scattered_in_trips
-from .live_ranges import live_ranges
-from .placements import Placements, boundary
+from .live_ranges import bytes_of_ends, live_ranges
+from .placements import Placements
 from .price import Price
 
 
@@ -25,10 +25,9 @@ def within_memory(found: Decisions, donated: Callable[[Placements], int] = lambd
     """
     if not (held := once(found)):
         return found
-    placements, program, ways = found.placements, found.placements.program, {0: found}
-    ends = ((value, boundary(placements, value)) for value in (*program.arguments, *program.returned))
-    sizes, taken = [placements.local_bytes(value, layout) for value, layout in ends], dict[int, int]()
-    arguments, room = sizes[: len(program.arguments)], program.mesh.chip.memory - sum(sizes) + donated(placements)
+    placements, ways, taken = found.placements, {0: found}, dict[int, int]()
+    arguments, results = bytes_of_ends(placements)
+    room = placements.program.mesh.chip.memory - sum(arguments) - sum(results) + donated(placements)
 
     def fits(count: int) -> bool:
         """Whether a device has the memory if so many values are sent in each trip."""

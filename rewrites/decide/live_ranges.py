@@ -25,6 +25,7 @@ from ..program.program import Control, Node, NodeId, ValueId
 from ..redistribute.kinds.folds import Fold, still_pending
 from ..redistribute.kinds.local import EachTrip
 from .decide import Decisions, Move
+from .placements import Placements, boundary
 from .walk import Walk
 
 
@@ -111,6 +112,16 @@ def live_ranges(decisions: Decisions, sizes: Iterable[int], on: Mesh | None = No
     `sizes` are the bytes of each of its arguments.
     """
     return (_Ranges(decisions) if on is None else _OnSet(decisions, on)).main(sizes)
+
+
+def bytes_of_ends(placements: Placements) -> tuple[list[int], list[int]]:
+    """The bytes of each argument of a program, and of each result, on one device."""
+    program = placements.program
+    arguments, results = (
+        [placements.local_bytes(value, boundary(placements, value)) for value in values]
+        for values in (program.arguments, program.returned)
+    )
+    return arguments, results
 
 
 def over_steps(arrays: Iterable[LocalArray], steps: int) -> list[int]:

@@ -30,6 +30,11 @@ class Walk(ABC, Generic[T]):
         self.entries = self.program.entries()
         self.moving = {number for number, _ in decisions.at_use}
         """The ops that read a value elsewhere than where it is made: few of them do."""
+        self.following: dict[Move, list[Move]] = {}
+        """The moves that start with the use of another one."""
+        for move in decisions.moves:
+            if move.during is not None:
+                self.following.setdefault(move.during, []).append(move)
 
     def body(self, region: int) -> None:
         """The ops of one region, including nested ops with regions."""
@@ -74,7 +79,12 @@ class Walk(ABC, Generic[T]):
     def read(self, value: ValueId, number: NodeId, position: int) -> T:
         """The value that a use reads: in its own layout, or moved for the use."""
         move = self.decisions.at_use.get((number, position))
-        return self.values[value] if move is None else self.moved_value(move)
+        if move is None:
+            return self.values[value]
+        made = self.moved_value(move)
+        for each in self.following.pop(move, ()):
+            self.moved_value(each)
+        return made
 
     def moved_value(self, move: Move) -> T:
         if move not in self.moved:

@@ -22,7 +22,7 @@ from ..decide.decide import Decisions, Move, moved_so, starter
 from ..decide.deferred_reductions import DeferredReduction
 from ..decide.placements import OpPlacement, Placements, place_op, placed_so
 from ..decide.table import Table
-from ..program.program import NO_VALUE, NodeId, Program, ValueId
+from ..program.program import NodeId, Program, ValueId
 from ..redistribute.kinds.halo import joint
 from ..redistribute.path_text import path_text, read_path
 from ..redistribute.search import path
@@ -82,7 +82,8 @@ def _note_moves(decisions: Decisions, notes: Notes) -> None:
             is_spare,
             None if move.before is None else numbers[move.before],
             tuple(sorted(numbers[each] for each in move.together)),
-            move.anchor != NO_VALUE,
+            move.waits,
+            None if move.during is None else numbers[move.during],
             not move.shared,
             tuple(each + 1 for each in causes_of(decisions, move, *move.path.steps)),
         )
@@ -196,6 +197,8 @@ class _Moves:
             move = self.moves[number]
             if text.after is not None:
                 move.before = self.named(text.after)
+            if text.during is not None:
+                move.during = self.named(text.during)
         for holder, (end, number) in texts.of(ReadAttr):
             self.named(number).uses.append(self.ends.use(holder, end))
         self.share(dict.fromkeys(text.together for text in self.texts.values() if text.together))

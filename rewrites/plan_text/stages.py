@@ -12,6 +12,7 @@ from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error
 from ...dialects.plan import PREFIX, ClaimAttr, HomeAttr, MoveAttr, OwnAttr, PlaceAttr, SumAttr
 from ...dialects.ranges.algebra import Place
+from ..decide.ahead import started_ahead
 from ..decide.decide import Decisions, decide, moved
 from ..decide.in_memory import within_memory
 from ..decide.propagate import propagate
@@ -69,7 +70,8 @@ def propagated(module: ModuleOp) -> ModuleOp:
 def decided(module: ModuleOp) -> ModuleOp:
     """Makes the decisions from claims."""
     program, texts = _opened(module)
-    return with_decisions(within_memory(decide(read_claims(program, texts))), mesh_of(module), tactics_of_text(module))
+    found = started_ahead(within_memory(decide(read_claims(program, texts))))
+    return with_decisions(found, mesh_of(module), tactics_of_text(module))
 
 
 def moved_again(module: ModuleOp) -> ModuleOp:

@@ -12,7 +12,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop
 from ...dialects.ranges.factor import Factor
-from ..decide.decide import SELECTED, Decisions, Move, mismatches
+from ..decide.decide import SELECTED, Decisions, Move, first_use, mismatches
 from ..decide.deferred_reductions import DeferredReduction, is_linear, is_sum, kept
 from ..decide.placements import Placements
 from ..decide.table import misfit
@@ -68,6 +68,7 @@ def check_moves(decisions: Decisions) -> None:
     _check_uses(decisions)
     for move in decisions.moves:
         _check_source(decisions, move)
+        _check_start(decisions, move)
 
 
 def _check_sum(placements: Placements, node: Node, carry: DeferredReduction) -> None:
@@ -152,6 +153,17 @@ def _reader(nodes: Sequence[Node], number: NodeId) -> str:
 
 def _node(nodes: Sequence[Node], number: NodeId) -> Node | None:
     return nodes[number] if number < len(nodes) else None
+
+
+def _check_start(decisions: Decisions, move: Move) -> None:
+    """Whether what a move reads is there at the earlier use with which it starts."""
+    program, host = decisions.placements.program, move.during
+    if host is None:
+        return
+    use = first_use(host)
+    if host.region != move.region or use >= first_use(move) or program.producer[move.value] >= use[0]:
+        title = "a move starts `during` another one, whose use is not before its own, or comes before what it moves"
+        raise refused(_node(program.nodes, first_use(move)[0]), title, "take `during ...` off")
 
 
 def _check_source(decisions: Decisions, move: Move) -> None:

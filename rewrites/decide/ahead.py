@@ -1,0 +1,165 @@
+"""How far ahead of its use the gather of a parameter starts: by the time in which a device only waits, and by its memory.
+
+Such a gather waits for the value that starts its use, and what follows waits for the gather. It may start with the use of an
+earlier gather instead: then it runs while a device computes, which holds what it brings until then. One number says how many
+bytes may be gathered ahead of their uses: the fewest that take the least time, of those for which a device has memory.
+
+    use 1; use 2; use 3, each after its gather   -->   use 1 and the gather for use 2; use 2 and that for use 3; use 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
+
+from ...dialects.chips import CHIPS
+from ..program.program import Node
+from .decide import Ahead, Decisions, Move, first_use
+from .live_ranges import bytes_of_ends, live_ranges, traits
+from .placements import OpPlacement, Placements
+from .price import START, Price, computed
+
+LENGTHS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
+"""How many of the largest gathers may be ahead of their uses: what is tried."""
+SHARE = 4
+"""By default, what is gathered ahead takes no more than one part in so many of what a device stores in any case."""
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A move, and the seconds that a device has computed in its region before its first use."""
+
+    move: Move
+    after: float
+    seconds: float
+    size: int = 0
+    """The bytes that a gather brings."""
+    earliest: int = 0
+    """The first gather with whose use it can start."""
+
+
+@dataclass(slots=True)
+class _Region:
+    """What is sent in a region, in the order of first uses."""
+
+    trips: int
+    sent: list[_Sent] = field(default_factory=list[_Sent])
+
+    gathers: list[_Sent] = field(default_factory=list[_Sent])
+    """Those of them that wait for what starts their uses."""
+
+    def add(self, sent: _Sent, placements: Placements) -> None:
+        """Adds what is sent next. A gather can start once its value is there: with the use of a gather after that."""
+        self.sent.append(sent)
+        move = sent.move
+        if move.waits:
+            made = placements.program.producer[move.value]
+            uses = (first_use(each.move)[0] for each in self.gathers)
+            sent.size = placements.local_bytes(move.value, move.target)
+            sent.earliest = next((number for number, use in enumerate(uses) if use > made), len(self.gathers))
+            self.gathers.append(sent)
+
+    def hosts(self, most: int) -> list[int]:
+        """For each gather, the first with whose use it may start if no more than so many bytes are ahead of their uses."""
+        found, host = list[int](), 0
+        total = [0, *accumulate(each.size for each in self.gathers)]
+        for number, each in enumerate(self.gathers):
+            while total[number + 1] - total[host + 1] > most:
+                host += 1
+            found.append(min(max(host, each.earliest), number))
+        return found
+
+    def exposed(self, most: int) -> float:
+        """The seconds in which a device only waits, if it computes in order, and collectives follow each other on one link."""
+        starting = dict[int, list[int]]()
+        for number, host in enumerate(self.hosts(most)):
+            starting.setdefault(host, []).append(number)
+        ends, number, waited, link = dict[int, float](), 0, 0.0, 0.0
+        for each in self.sent:
+            now = waited + each.after
+            if each.size:
+                for started in starting.get(number, ()):
+                    ends[started] = link = max(now, link) + self.gathers[started].seconds
+                end, number = ends[number], number + 1
+            else:
+                end = link = max(now, link) + each.seconds
+            waited += max(0.0, end - now)
+        return waited * self.trips
+
+    def start(self, most: int) -> None:
+        """Lets gathers start so far ahead."""
+        for number, host in enumerate(self.hosts(most)):
+            self.gathers[number].move.during = self.gathers[host].move if host < number else None
+
+
+def started_ahead(found: Decisions, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
+    """The decisions in which gathers start ahead of their uses where that saves time. Updates `found`.
+
+    `donated` says how many bytes of results take the buffers of donated arguments.
+    """
+    if not _may_start_ahead(found):
+        return found
+    regions, most = _regions(found), 0
+    room, largest = _room(found, donated), max(gather.size for each in regions for gather in each.gathers)
+    before = least = sum(each.exposed(0) for each in regions)
+    for tried in takewhile(lambda tried: tried <= room, (length * largest for length in LENGTHS)):
+        exposed = sum(each.exposed(tried) for each in regions)
+        if least - exposed > START:
+            most, least = tried, exposed
+    for each in regions:
+        each.start(most)
+    found.ahead = Ahead(most, room, before - least, least)
+    return found
+
+
+def _may_start_ahead(found: Decisions) -> bool:
+    """Whether several gathers wait for what starts their uses. Of plans with loops or several device sets, none does."""
+    table = found.placements.table
+    return not table.has_loops and table.sets is None and sum(move.waits for move in found.moves) > 1
+
+
+def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:
+    """The bytes that may be gathered ahead: of the memory that a mesh says, or a share of what a device stores in any case."""
+    chip, (arguments, results) = found.placements.program.mesh.chip, bytes_of_ends(found.placements)
+    stored = sum(arguments) + sum(results) + live_ranges(found, arguments).peak.bytes
+    free = max(0, chip.memory - stored + donated(found.placements))
+    return free if chip.memory != CHIPS[chip.name].memory else min(free, stored // SHARE)
+
+
+def _regions(found: Decisions) -> list[_Region]:
+    """What is sent in each region with gathers that wait."""
+    program, placements = found.placements.program, found.placements
+    after, every = _computed(placements), dict[int, _Region]()
+    for move in found.moves:
+        if move.waits and move.region not in every:
+            every[move.region] = _Region(program.likely_trips(move.region))
+    for move in found.moves:
+        if move.region in every and move.communicates:
+            number = min(first_use(move)[0] if move.uses else program.producer[move.value] + 1, program.end - 1)
+            seconds = Price.of(program.mesh, [(move.path, 1)]).seconds + START * move.path.collectives
+            every[move.region].add(_Sent(move, after[number], seconds), placements)
+    return [*every.values()]
+
+
+def _computed(placements: Placements) -> list[float]:
+    """For each op, the seconds that a device has computed in its region before it."""
+    spent, after, known = dict[int, float](), list[float](), dict[int, float]()
+    for node, placed in zip(placements.program.nodes, placements.nodes, strict=True):
+        before = spent.get(node.region, 0.0)
+        after.append(before)
+        if (seconds := known.get(id(placed))) is None:
+            seconds = known[id(placed)] = _seconds(placements, node, placed)
+        spent[node.region] = before + seconds
+    return after
+
+
+def _seconds(placements: Placements, node: Node, placed: OpPlacement) -> float:
+    """The time of an op: of its flops, or of reading its operands and writing its results, if they are not made in readers."""
+    if node.is_border or traits(node.signature.definition).maps:
+        return 0.0
+    chip = placements.program.mesh.chip
+    moved = sum(map(placements.local_bytes, node.operands, placed.wanted)) + sum(
+        map(placements.local_bytes, node.results, placed.produced)
+    )
+    return max(computed(node, placed) / chip.flops_per_second, moved / chip.memory_bytes_per_second)
