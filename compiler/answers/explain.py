@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.definitions import printer
+from ...dialects.ground.amounts import of_bytes, of_seconds
 from ...dialects.ground.errors import Error
 from ...dialects.ranges.algebra import Place
 from ...rewrites.decide.causes import is_own, summed_ops
@@ -147,6 +148,7 @@ def _collective(plan: State, each: Collective) -> Iterator[Reason]:
         yield from (Reason(text, 2, where) for axis in axes if (text := _lost(plan, move, axis)))
     yield from _other_uses(plan, move, axes)
     yield from _each_trip_instead(plan, move)
+    yield from _ahead(plan, move)
 
 
 def _other_uses(plan: State, move: Move, axes: Sequence[Place]) -> Iterator[Reason]:
@@ -403,6 +405,26 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
     ]
     sent = "scattered once, after the loop" if move.pending else "gathered once, before the loop"
     yield Reason(f"{sent}: {costs[0]}; in every trip, by {step(f'EachTrip({name!r})')}: {costs[1]}", 1)
+
+
+def _ahead(plan: State, move: Move) -> Iterator[Reason]:
+    """Says with which use a gather starts, how long a device waits for it, and how long if less, or more, were ahead."""
+    if (ahead := plan.decisions.ahead) is None or move not in ahead.waits:
+        return
+    waits = f"a device waits for it {of_seconds(ahead.waits[move])} on {plan.mesh.chip.name}"
+    if not move.waits:
+        yield Reason(waits, 1)
+        return
+    host = move.during or move
+    node = use_of(plan, host)
+    where = line_of_op(plan, node) if node is not None else None
+    whose = "its use" if host is move else f"the use of `{plan.source.addresses.names[host.value]}`"
+    yield Reason(f"it starts with {whose}{at_line(where)}: {waits}", 1, where)
+    tried = sorted(ahead.exposed)
+    beside = [tried[at] for at in (tried.index(ahead.bytes) - 1, tried.index(ahead.bytes) + 1) if 0 <= at < len(tried)]
+    others = [f"{of_seconds(ahead.exposed[each])} with {of_bytes(each)}" for each in beside]
+    now = f"{of_seconds(ahead.exposed[ahead.bytes])} in a call with {of_bytes(ahead.bytes)} gathered ahead"
+    yield Reason(f"it only waits for {now}, {', '.join(others)}; it has memory for {of_bytes(ahead.room)}", 1)
 
 
 def _lost(plan: State, move: Move, axis: Place) -> str:

@@ -11,7 +11,7 @@ a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops
+from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops, of_seconds
 from ...rewrites.decide.device_sets import coordinates
 from ..advice.conflicts import conflict, out_of_order, warning
 from ..advice.large_values import best_in_parts
@@ -88,6 +88,7 @@ def _summary(plan: State) -> Summary:
         *_otherwise(plan),
         *_loops(plan),
         *sent_around(plan),
+        *_ahead(plan),
         *_in_parts(plan),
     ]
     redundant = _section(
@@ -109,6 +110,14 @@ def _device_sets(plan: State) -> Iterator[str]:
     for (source, target), found in grouped(transfers(plan), lambda each: (each.source, each.target)).items():
         size = of_bytes(sum(each.bytes for each in found))
         yield f"from {source} to {target}: {counted(len(found), 'value')}, {size} to each device"
+
+
+def _ahead(plan: State) -> Iterator[str]:
+    """Yields a line if gathers start ahead of their uses."""
+    if (ahead := plan.decisions.ahead) is not None and ahead.bytes:
+        before, after = ahead.exposed[0], ahead.exposed[ahead.bytes]
+        hides = f"on {plan.mesh.chip.name} a device waits {of_seconds(after)} in a call, and not {of_seconds(before)}"
+        yield f"gathers start ahead of their uses, {of_bytes(ahead.bytes)} at most: {hides}"
 
 
 def _loops(plan: State) -> Iterator[str]:

@@ -12,6 +12,7 @@ UNITS: Mapping[str, int] = {
 }
 """The units of bytes that are read, each with its bytes."""
 DECIMAL = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
+TIMES = ("ns", "us", "ms", "s")
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -55,6 +56,11 @@ def read_bytes(text: str) -> int | None:
 def of_flops(count: int) -> str:
     """Writes a number of operations in the unit that leaves about three digits: `512 FLOP`, `5.17 MFLOP`."""
     return _scaled(count, 1000, DECIMAL)
+
+
+def of_seconds(seconds: float) -> str:
+    """Writes a time in the unit that leaves about three digits: `18.8 us`, `1.25 ms`."""
+    return _scaled(round(1e9 * seconds), 1000, TIMES)
 
 
 def _scaled(count: int, base: int, units: Sequence[str]) -> str:

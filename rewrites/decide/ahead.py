@@ -20,7 +20,7 @@ from .live_ranges import bytes_of_ends, live_ranges, traits
 from .placements import OpPlacement, Placements
 from .price import START, Price, computed
 
-LENGTHS = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
+LENGTHS = 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
 """How many of the largest gathers may be ahead of their uses: what is tried."""
 SHARE = 4
 """By default, what is gathered ahead takes no more than one part in so many of what a device stores in any case."""
@@ -70,12 +70,12 @@ class _Region:
             found.append(min(max(host, each.earliest), number))
         return found
 
-    def exposed(self, most: int) -> float:
-        """The seconds in which a device only waits, if it computes in order, and collectives follow each other on one link."""
+    def waits(self, most: int) -> list[float]:
+        """The seconds in which a device only waits for each move, if it computes in order and all use one link in turn."""
         starting = dict[int, list[int]]()
         for number, host in enumerate(self.hosts(most)):
             starting.setdefault(host, []).append(number)
-        ends, number, waited, link = dict[int, float](), 0, 0.0, 0.0
+        ends, number, waited, link, found = dict[int, float](), 0, 0.0, 0.0, list[float]()
         for each in self.sent:
             now = waited + each.after
             if each.size:
@@ -84,8 +84,9 @@ class _Region:
                 end, number = ends[number], number + 1
             else:
                 end = link = max(now, link) + each.seconds
-            waited += max(0.0, end - now)
-        return waited * self.trips
+            found.append(max(0.0, end - now))
+            waited += found[-1]
+        return found
 
     def start(self, most: int) -> None:
         """Lets gathers start so far ahead."""
@@ -102,14 +103,15 @@ def started_ahead(found: Decisions, donated: Callable[[Placements], int] = lambd
         return found
     regions, most = _regions(found), 0
     room, largest = _room(found, donated), max(gather.size for each in regions for gather in each.gathers)
-    before = least = sum(each.exposed(0) for each in regions)
-    for tried in takewhile(lambda tried: tried <= room, (length * largest for length in LENGTHS)):
-        exposed = sum(each.exposed(tried) for each in regions)
-        if least - exposed > START:
-            most, least = tried, exposed
+    exposed = {length * largest: sum(each.trips * sum(each.waits(length * largest)) for each in regions) for length in LENGTHS}
+    for tried in takewhile(lambda tried: tried <= room, exposed):
+        if exposed[most] - exposed[tried] > START:
+            most = tried
+    waits = dict[Move, float]()
     for each in regions:
         each.start(most)
-    found.ahead = Ahead(most, room, before - least, least)
+        waits |= zip((sent.move for sent in each.sent), each.waits(most), strict=True)
+    found.ahead = Ahead(most, room, exposed, waits)
     return found
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import NamedTuple
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place
@@ -67,7 +66,7 @@ class Move:
     uses: list[tuple[NodeId, int]] = field(default_factory=list[tuple[NodeId, int]])
     anchor: ValueId = NO_VALUE
     """The value that starts the use when it is available: the gather of a parameter waits for it."""
-    during: Move | None = None
+    during: Move | None = field(default=None, repr=False)
     """An earlier move, with whose use this one starts; None if it starts with its own."""
     together: tuple[Move, ...] = ()
     """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
@@ -90,16 +89,18 @@ class Move:
         return self.anchor != NO_VALUE
 
 
-class Ahead(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ahead:
     """The bytes that gathers bring ahead of their uses, at most, and those for which a device has memory.
 
-    In `hidden` seconds they run while a device computes, that would otherwise only wait; it still waits for `exposed` seconds.
+    `exposed` has the seconds in a call in which a device only waits for what is sent, for some numbers of bytes ahead; `waits`
+    has for each move those in which it does so with `bytes`.
     """
 
     bytes: int
     room: int
-    hidden: float
-    exposed: float
+    exposed: Mapping[int, float]
+    waits: Mapping[Move, float] = field(repr=False)
 
 
 @dataclass(slots=True)
