@@ -9,12 +9,15 @@ bytes may be gathered ahead of their uses: the fewest that take the least time, 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, takewhile
+from operator import attrgetter
 
 from ...dialects.chips import CHIPS
-from ..program.program import Node
+from ..program.program import Node, NodeId
 from .decide import Ahead, Decisions, Move, first_use
 from .live_ranges import bytes_of_ends, live_ranges, traits
 from .placements import OpPlacement, Placements
@@ -28,46 +31,49 @@ SHARE = 4
 
 @dataclass(slots=True)
 class _Sent:
-    """A move, and the seconds that a device has computed in its region before its first use."""
+    """A move at the op that needs it first, and the seconds that a device has computed in its region before that."""
 
     move: Move
+    use: NodeId
     after: float
     seconds: float
-    size: int = 0
-    """The bytes that a gather brings."""
-    earliest: int = 0
-    """The first gather with whose use it can start."""
+
+    @property
+    def is_gather(self) -> bool:
+        """Whether it waits for what starts its use."""
+        return self.move.waits and bool(self.move.uses)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Region:
     """What is sent in a region, in the order of first uses."""
 
+    placements: Placements
     trips: int
-    sent: list[_Sent] = field(default_factory=list[_Sent])
+    sent: list[_Sent]
 
-    gathers: list[_Sent] = field(default_factory=list[_Sent])
-    """Those of them that wait for what starts their uses."""
+    @cached_property
+    def gathers(self) -> list[_Sent]:
+        return [each for each in self.sent if each.is_gather]
 
-    def add(self, sent: _Sent, placements: Placements) -> None:
-        """Adds what is sent next. A gather can start once its value is there: with the use of a gather after that."""
-        self.sent.append(sent)
-        move = sent.move
-        if move.waits:
-            made = placements.program.producer[move.value]
-            uses = (first_use(each.move)[0] for each in self.gathers)
-            sent.size = placements.local_bytes(move.value, move.target)
-            sent.earliest = next((number for number, use in enumerate(uses) if use > made), len(self.gathers))
-            self.gathers.append(sent)
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The bytes that each gather brings."""
+        return [self.placements.local_bytes(each.move.value, each.move.target) for each in self.gathers]
+
+    @cached_property
+    def earliest(self) -> list[int]:
+        """The first gather with whose use each may start: what it sends is there."""
+        producer, uses = self.placements.program.producer, [each.use for each in self.gathers]
+        return [bisect_right(uses, producer[each.move.value]) for each in self.gathers]
 
     def hosts(self, most: int) -> list[int]:
         """For each gather, the first with whose use it may start if no more than so many bytes are ahead of their uses."""
-        found, host = list[int](), 0
-        total = [0, *accumulate(each.size for each in self.gathers)]
-        for number, each in enumerate(self.gathers):
+        found, host, total = list[int](), 0, [0, *accumulate(self.sizes)]
+        for number, earliest in enumerate(self.earliest):
             while total[number + 1] - total[host + 1] > most:
                 host += 1
-            found.append(min(max(host, each.earliest), number))
+            found.append(min(max(host, earliest), number))
         return found
 
     def waits(self, most: int) -> list[float]:
@@ -78,7 +84,7 @@ class _Region:
         ends, number, waited, link, found = dict[int, float](), 0, 0.0, 0.0, list[float]()
         for each in self.sent:
             now = waited + each.after
-            if each.size:
+            if each.is_gather:
                 for started in starting.get(number, ()):
                     ends[started] = link = max(now, link) + self.gathers[started].seconds
                 end, number = ends[number], number + 1
@@ -102,7 +108,7 @@ def started_ahead(found: Decisions, donated: Callable[[Placements], int] = lambd
     if not _may_start_ahead(found):
         return found
     regions, most = _regions(found), 0
-    room, largest = _room(found, donated), max(gather.size for each in regions for gather in each.gathers)
+    room, largest = _room(found, donated), max(max(each.sizes, default=0) for each in regions)
     exposed = {length * largest: sum(each.trips * sum(each.waits(length * largest)) for each in regions) for length in LENGTHS}
     for tried in takewhile(lambda tried: tried <= room, exposed):
         if exposed[most] - exposed[tried] > START:
@@ -130,22 +136,24 @@ def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:
 
 
 def _regions(found: Decisions) -> list[_Region]:
-    """What is sent in each region with gathers that wait."""
-    program, placements = found.placements.program, found.placements
-    after, every = _computed(placements), dict[int, _Region]()
+    """What is sent in each region with gathers that wait, in the order of first uses."""
+    program, placements, after = found.placements.program, found.placements, _computed(found.placements)
+    later = {move.before: move for move in found.moves if move.before is not None and move.uses}
+    sent = {move.region: list[_Sent]() for move in found.moves if move.waits}
     for move in found.moves:
-        if move.waits and move.region not in every:
-            every[move.region] = _Region(program.likely_trips(move.region))
-    for move in found.moves:
-        if move.region in every and move.communicates:
-            number = min(first_use(move)[0] if move.uses else program.producer[move.value] + 1, program.end - 1)
+        if move.region in sent and move.communicates:
+            reader = move if move.uses else later.get(move, move)
+            use = first_use(reader)[0] if reader.uses else NodeId(program.producer[move.value] + 1)
             seconds = Price.of(program.mesh, [(move.path, 1)]).seconds + START * move.path.collectives
-            every[move.region].add(_Sent(move, after[number], seconds), placements)
-    return [*every.values()]
+            sent[move.region].append(_Sent(move, use, after[min(use, program.end)], seconds))
+    return [
+        _Region(placements, program.likely_trips(region), sorted(every, key=attrgetter("use")))
+        for region, every in sent.items()
+    ]
 
 
 def _computed(placements: Placements) -> list[float]:
-    """For each op, the seconds that a device has computed in its region before it."""
+    """For each op, and for the end of the program, the seconds that a device has computed in its region before it."""
     spent, after, known = dict[int, float](), list[float](), dict[int, float]()
     for node, placed in zip(placements.program.nodes, placements.nodes, strict=True):
         before = spent.get(node.region, 0.0)
@@ -153,7 +161,7 @@ def _computed(placements: Placements) -> list[float]:
         if (seconds := known.get(id(placed))) is None:
             seconds = known[id(placed)] = _seconds(placements, node, placed)
         spent[node.region] = before + seconds
-    return after
+    return [*after, spent.get(0, 0.0)]
 
 
 def _seconds(placements: Placements, node: Node, placed: OpPlacement) -> float:
