@@ -111,7 +111,7 @@ def started_ahead(found: Decisions, donated: Callable[[Placements], int] = lambd
     room, largest = _room(found, donated), max(max(each.sizes, default=0) for each in regions)
     exposed = {length * largest: sum(each.trips * sum(each.waits(length * largest)) for each in regions) for length in LENGTHS}
     for tried in takewhile(lambda tried: tried <= room, exposed):
-        if exposed[most] - exposed[tried] > START:
+        if Price(exposed[tried], 0, tried).pays(Price(exposed[most], 0, most)):
             most = tried
     waits = dict[Move, float]()
     for each in regions:
