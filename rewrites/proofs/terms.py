@@ -8,19 +8,21 @@ knows of them what these lemmas say, each at the points that occur. `lemmas.py` 
     congruence    f(c) = g(c) for all c  -->  the folds of f and g over one range are equal
     sums          the sum of f + g is the sum of f and the sum of g
     regrouping    the fold of rows 0 to q * m + r is that of the folds of q blocks, and of the rest
+    renumbering   the sum of f(c, i) over windows is that of g over rows, if each row is the own one of one window, and f is zero
+                  for all others
 
 `for all c` is the negation of a counter-example: a fresh constant at which the terms differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 from .solver import z3
-from .values import Complex, Number, Truth, as_complex
+from .values import Axis, Complex, Number, Truth, as_complex
 from .world import NoMeaning, inverse
 
 
@@ -53,6 +55,10 @@ class Terms:
     """The indices and blocks whose quotients occur."""
     axes: list[Any] = field(default_factory=list[Any])
     """The sizes of the axes."""
+    windows: list[Axis] = field(default_factory=list[Axis])
+    """The axes whose iterations have windows."""
+    renumberings: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
+    """Sums that are equal, if each of two facts cannot hold."""
     grown: Any = None
     """The size over which a proof goes by induction. `one` and `next` say for which size the terms are now."""
     stage: str = ""
@@ -152,7 +158,7 @@ class Terms:
         facts += [
             z3.Implies(z3.And(index >= 0, index < size * block), z3.And(quotient >= 0, quotient < size)) for size in self.axes
         ]
-        return [z3.Implies(block > 0, z3.And(*facts))]
+        return [z3.Implies(block > 0, fact) for fact in facts]
 
     # Folds.
 
@@ -259,7 +265,7 @@ class Terms:
 
     def known(self) -> list[Any]:
         """All facts, with the lemmas at the points that occur."""
-        facts, done = list[Any](), set[tuple[int, ...]]()
+        facts, done, renumbered = list[Any](), set[tuple[int, ...]](), set[tuple[int, ...]]()
         for level in range(1, self.rounds + 1):
             self.level = level
             every = [fold for fold in self.folds.values() if fold.level < self.level]
@@ -272,8 +278,21 @@ class Terms:
                 if key not in done and self.may_be_equal(x, y):
                     done.add(key)
                     facts.append(self.congruent(x, y))
+                if key not in renumbered and x.monoid == y.monoid == "add":
+                    renumbered.add(key)
+                    facts += [*self.renumbered(x, y), *self.renumbered(y, x)]
         facts += [fact for index, block in list(self.splits.values()) for fact in self.of_digits(index, block)]
         return [*self.facts, *facts]
+
+    def at_points_of(self, term: Any, facts: list[Any]) -> list[Any]:
+        """The facts of no other points than those in a term."""
+        mine = self.points_in(term)
+        return [fact for fact in facts if z3.is_expr(fact) and self.points_in(fact) <= mine]
+
+    def points_in(self, term: Any) -> set[int]:
+        found: dict[int, Any] = {}
+        self.collect(term, z3.Int("none"), found)
+        return {*found}
 
     def may_be_equal(self, x: FoldTerm, y: FoldTerm) -> bool:
         """Whether congruence is asked of two folds: not of one fold at two points, which the solver compares itself."""
@@ -284,6 +303,39 @@ class Terms:
     def congruent(self, x: FoldTerm, y: FoldTerm) -> Any:
         at = self.point("differs")
         return z3.Or(x.value == y.value, z3.And(at >= 0, at < x.size, x.body(at) != y.body(at)))
+
+    def renumbered(self, x: FoldTerm, y: FoldTerm) -> Iterator[Any]:
+        """A sum over windows and one over rows, of which each is the own row of the last window that begins at or before it."""
+
+        def term(c: Any, i: Any) -> Any:
+            return self.folds[x.body(c).get_id()].body(i)
+
+        for axis in self.windows:
+            count, stride = axis.size, axis.stride
+            over_rows = not any(z3.eq(y.size, each) for each in (count, axis.width))
+            if not (z3.eq(x.size, count) and over_rows and any(z3.eq(each.size, axis.width) for each in self.folds.values())):
+                continue
+            window, column, row, own = (self.point(name) for name in ("window", "column", "row", "own"))
+            inner = self.folds.get(x.body(window).get_id())
+            if inner is None or not z3.eq(inner.size, axis.width):
+                continue
+
+            def number(row: Any, count: Any = count, stride: Any = stride, before: Any = axis.before) -> Any:
+                quotient = self.digits(row + before, stride)[0]
+                return z3.If(quotient < count - 1, quotient, count - 1)
+
+            def grows(low: Any, high: Any, stride: Any = stride) -> Any:
+                return z3.Implies(low < high, low * stride + stride <= high * stride)
+
+            at = window * stride - axis.before + column
+            there = row + axis.before - own * stride
+            quotients = [self.digits(each + axis.before, stride)[0] for each in (at, row)]
+            yield from (grows(*each) for q in quotients for each in ((q, count - 1), (count - 1, q), (q, z3.IntVal(0))))
+            is_own = z3.And(own >= 0, own < count, there >= 0, there < axis.width, term(own, there) == y.body(row))
+            no_row = z3.And(row >= 0, row < y.size, own == number(row), z3.Not(is_own))
+            has_row = z3.And(at >= 0, at < y.size, number(at) == window)
+            no_window = z3.And(_within(window, count), _within(column, axis.width), term(window, column) != 0, z3.Not(has_row))
+            self.renumberings.append((x.value == y.value, no_row, no_window))
 
     def of_fold(self, fold: FoldTerm) -> list[Any]:
         return [*(self.of_sum(fold) if fold.monoid == "add" else ()), *self.regrouped(fold)]
@@ -314,6 +366,10 @@ class Terms:
             last = self.fold(fold.monoid, rest + 1, _row(fold, quotient, block))
             facts.append(z3.Implies(z3.And(block > 0, index >= 0), fold.value == self.combine(fold.monoid, blocks, last)))
         return facts
+
+
+def _within(number: Any, size: Any) -> Any:
+    return z3.And(number >= 0, number < size)
 
 
 def _blocks(world: Terms, fold: FoldTerm, block: Any) -> Callable[[Number], Number]:
