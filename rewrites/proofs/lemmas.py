@@ -117,8 +117,8 @@ def regrouping() -> Steps:
 def renumbering() -> Steps:
     """A sum over windows is one over rows, if each row g is the own row, number(g) and column(g), of one window.
 
-    f(c, i) is the sum over g of g's element where (c, i) is its own row, and of zeros. Sums change places, and for each g one term
-    is left.
+    f(c, i) is the sum over g of g's element where (c, i) is its own row, and of zeros. Sums change places, and one term is left
+    for each g.
     """
     c, i, g, count, width, rows = _numbers("c i g count width rows")
     number, column = (z3.Function(name, z3.IntSort(), z3.IntSort()) for name in ("number", "column"))
@@ -135,6 +135,7 @@ def renumbering() -> Steps:
     def part(c: Any, i: Any, g: Any) -> Any:
         return z3.If(z3.And(number(g) == c, column(g) == i), element(g), 0)
 
+    known_of_g = [g >= 0, g < rows, is_own(g)]
     at = row(c, i)
     has_row = z3.And(at >= 0, at < rows)
     known = z3.Or(f(c, i) == 0, z3.And(has_row, number(at) == c, column(at) == i))
@@ -142,7 +143,7 @@ def renumbering() -> Steps:
     of_column = z3.If(z3.And(column(g) >= 0, column(g) < width), part(c, column(g), g), 0)
     of_number = z3.If(z3.And(number(g) >= 0, number(g) < count), element(g), 0)
     return {
-        "a window's row is no other one": [g >= 0, g < rows, g != at, is_own(g), part(c, i, g) != 0],
+        "a window's row is no other one": [*known_of_g, g != at, part(c, i, g) != 0],
         "a term is the sum over all rows": [is_own(at), known, alone, f(c, i) != over_rows],
         "sums change places: none": [total(0) == 0, by_rows(0) == 0, total(0) != by_rows(0)],
         "sums change places: one more": [
@@ -152,7 +153,14 @@ def renumbering() -> Steps:
             total(c + 1) != by_rows(c + 1),
         ],
         "a row has no other column": [i != column(g), part(c, i, g) != 0],
-        "a row has no other number": [g >= 0, g < rows, is_own(g), over_columns == of_column, c != number(g), over_columns != 0],
+        "a row has no other number": [
+            g >= 0,
+            g < rows,
+            is_own(g),
+            over_columns == of_column,
+            c != number(g),
+            over_columns != 0,
+        ],
         "a row counts once": [g >= 0, g < rows, is_own(g), over_both == of_number, over_both != element(g)],
     }
 

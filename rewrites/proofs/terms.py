@@ -8,8 +8,8 @@ knows of them what these lemmas say, each at the points that occur. `lemmas.py` 
     congruence    f(c) = g(c) for all c  -->  the folds of f and g over one range are equal
     sums          the sum of f + g is the sum of f and the sum of g
     regrouping    the fold of rows 0 to q * m + r is that of the folds of q blocks, and of the rest
-    renumbering   the sum of f(c, i) over windows is that of g over rows, if each row is the own one of one window, and f is zero
-                  for all others
+    renumbering   the sum of f(c, i) over windows is that of g over rows, if each row is the own one of one window,
+                  and f is zero for all others
 
 `for all c` is the negation of a counter-example: a fresh constant at which the terms differ.
 """
