@@ -361,6 +361,21 @@ def across(world: World, a: Axis, x: Array) -> Array:
     return Array(a.size * block, row)
 
 
+# Sorts.
+
+
+@head("sort", "scheme value")
+def sort(world: World, s: str, x: Array) -> Array:
+    """The elements in order. s says in which one, here in that of numbers."""
+    return Array(x.size, lambda here, i: world.in_order([x.size], lambda j: x.at(here, j), i))
+
+
+@head("merge", "axis size local", lambda world, a, m, x: [a.size > 0, m > 0, x.size == m])
+def merge(world: World, a: Axis, m: Number, x: Array) -> Array:
+    """The whole array: the elements of all iterations in order."""
+    return Array(a.size * m, lambda here, i: world.in_order([a.size, m], lambda c, j: x.at(at(here, a, c), j), i))
+
+
 # Windows. Those of iteration c begin `before` rows before row c * stride.
 
 

@@ -165,6 +165,54 @@ def renumbering() -> Steps:
     }
 
 
+def order() -> Steps:
+    """At place i of an array in order is v, if at most i elements are less than v, and more than i at most v.
+
+    There is one: a new element is put where as many are less than it as before, and those behind it move on. It is decided by
+    how many elements are less than a number, and as many of its own are.
+    """
+    i, n = _numbers("i n")
+    v, w, new = z3.Reals("v w new")
+    less, most, other_less, other_most = (
+        z3.Function(name, z3.RealSort(), z3.IntSort()) for name in ("less", "most", "other_less", "other_most")
+    )
+    total = z3.Function("total", z3.IntSort(), z3.IntSort())
+
+    def one(holds: Any) -> Any:
+        return z3.If(holds, 1, 0)
+
+    def is_at(v: Any, place: Any) -> Any:
+        return z3.And(less(v) <= place, place < most(v))
+
+    def is_then_at(v: Any, place: Any) -> Any:
+        return z3.And(less(v) + one(new < v) <= place, place < most(v) + one(new <= v))
+
+    def grow(v: Any, w: Any) -> list[Any]:
+        each = [(less, most), (other_less, other_most)]
+        apart = [z3.Implies(x < y, most(x) <= less(y)) for less, most in each for x, y in ((v, w), (w, v))]
+        return [*apart, *(less(x) <= most(x) for less, most in each for x in (v, w))]
+
+    same = [less(v) == other_less(v), less(w) == other_less(w)]
+    minimum = z3.If(n < less(w), n, less(w))
+    return {
+        "less are at most": [v < w, most(v) <= less(w), most(v) + one(new <= v) > less(w) + one(new < w)],
+        "as many are less": [less(v) <= most(v), less(v) + one(new < v) > most(v) + one(new <= v)],
+        "it exists: before the new one": [*grow(v, new), is_at(v, i), i < less(new), z3.Not(is_then_at(v, i))],
+        "it exists: the new one": [*grow(v, new), z3.Not(is_then_at(new, less(new)))],
+        "it exists: behind the new one": [*grow(v, new), is_at(v, i), i >= less(new), z3.Not(is_then_at(v, i + 1))],
+        "counts decide it": [*grow(v, w), *same, is_at(v, i), other_less(w) <= i, i < other_most(w), v != w],
+        "as many of its own are less": [*grow(v, w), is_at(v, i), (v < w) != (i < less(w))],
+        "these are the first ones: none": [less(w) >= 0, total(0) == 0, z3.substitute(total(n) != minimum, (n, z3.IntVal(0)))],
+        "these are the first ones: one more": [
+            less(w) >= 0,
+            total(n + 1) == total(n) + one(n < less(w)),
+            total(n) == minimum,
+            z3.substitute(total(n) != minimum, (n, n + 1)),
+        ],
+        "no more are less than there are": [less(v) <= n, less(v) + one(new < v) > n + 1],
+    }
+
+
 LEMMAS: dict[str, Callable[[], Steps]] = {
     "digits": digits,
     "one term": one_term,
@@ -172,4 +220,5 @@ LEMMAS: dict[str, Callable[[], Steps]] = {
     "sums": sums,
     "regrouping": regrouping,
     "renumbering": renumbering,
+    "order": order,
 }

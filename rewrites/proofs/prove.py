@@ -116,8 +116,9 @@ def _inside(name: str, number: Any, kinds: Mapping[str, VariableKind], leaves: S
 
 
 def _proved(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Verdict:
-    if (found := _directly(rule, kinds, case, 2)) is not None:
-        return found
+    for rounds in (1, 2):
+        if (found := _directly(rule, kinds, case, rounds)) is not None:
+            return found
     axes = [name for name, kind in kinds.items() if kind.kind == "axis" and case.same[name] == name]
     if not any(kind.kind == "held" for kind in kinds.values()):
         for axis in axes:
