@@ -1,13 +1,14 @@
 """Finds the law that `plan.rewrite` names: one of the library, the user's own rule, or one that depends on the plan.
 
 "reassociate"                                   a rule of the library
-pt.rule("halves: dot(x, y + y) => ...")         a user's rule, tried on random arrays
+pt.rule("halves: dot(x, y + y) => ...")         a user's rule, proved by Z3, or tried on random arrays
 "recompute", at="layers/*"                      scopes of this plan
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.util import find_spec
 from typing import cast
 
 from ...dialects.ground.errors import Error, did_you_mean
@@ -17,6 +18,7 @@ from ...rewrites.laws.recompute import Recompute
 from ...rewrites.laws.rule_laws import ByRule, checked_law
 from ...rewrites.program.program import Node, Program, ValueId
 from ...rewrites.rules.parse import parse
+from ...rewrites.rules.rule import Rule
 from ..inputs.checks import patterns_of, refused, shown
 from ..inputs.message_language import step
 from ..inputs.names import Names, Patterns, beginnings, listed, near, pattern
@@ -33,11 +35,12 @@ def rule(text: str) -> Law:
     """A law of your own, for `plan.rewrite`: `name: left => right`, in the language of `rewrites/rules/programs.rules`.
 
     A one-letter name stands for any array, and indices are not written: elementwise ops have those of all their arrays, `dot`
-    and folds sum over those that nothing around them needs. Both sides are computed on random arrays before it is accepted.
+    and folds sum over those that nothing around them needs. Z3 proves it, if it is installed and can. Otherwise both sides are
+    computed on random arrays before it is accepted. The law says which.
 
     Raises Error for a text that is not a rule, and with a counter-example for a rule that is not a law.
 
-    pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")   -->   a law
+    pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")   -->   <law halves: ... (proved: by sums of products)>
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refused("text", "a rule, a string", text, 'write it as pt.rule("name: left => right")')
@@ -49,7 +52,18 @@ def _rule(text: str) -> Law:
     found = parse(text, "rule")
     if len(found) != 1:
         raise Error(f"`text` takes one rule, got {len(found)}", helps=["a rule reads `name: left => right`"])
-    return checked_law(found[0])
+    return checked_law(found[0], _proof)
+
+
+def _proof(rule: Rule) -> str:
+    """How Z3 proves a rule; nothing if it does not, or is not installed."""
+    if find_spec("z3") is None:
+        return ""
+    # Z3 takes a while to import, and most programs have no rule of their own.
+    from ...rewrites.proofs.programs import prove_program
+
+    found = prove_program(rule)
+    return str(found) if found.state == "proved" else ""
 
 
 def takes_no_more(plan: State, rule: object, at: Patterns, given: Mapping[str, object]) -> Error:

@@ -33,7 +33,6 @@ from itertools import compress
 from math import prod
 
 from ...dialects.definitions.requirement_terms import counts_once
-from ...dialects.ground.dtypes import divides, widens
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop, Place
@@ -42,7 +41,7 @@ from ..program.in_order import InOrder
 from ..program.program import Node, NodeId, Program, ValueId
 from ..program.union_find import UnionFind
 from ..redistribute.steps import Bytes, devices, share
-from .linearity import linear_in, terms_beside
+from .linearity import Dtypes, linear_in, terms_beside
 from .min_cut import ENDLESS, Network
 from .placements import OpPlacement, Placements, Unreduced, merged_sum
 from .requirements import law
@@ -246,16 +245,13 @@ class _Reach:
             return None
         whole = frozenset(at for at, each in sums.items() if each == pend)
         others = frozenset(range(len(node.operands))) - whole - zeros
-        if terms_beside(node.signature.definition, whole, zeros, others, self.is_field(node)) != others:
+        if terms_beside(node.signature.definition, whole, zeros, others, dtypes(self.program, node, frozenset(sums))) != others:
             return None
         self.waited[node.number] = pend
         return self.carried(node)
 
     def is_bare(self, value: ValueId) -> bool:
         return value in self.pending and value in self.bare
-
-    def is_field(self, node: Node) -> bool:
-        return divides(self.program.types[node.results[0]].dtype)
 
     def meets(self, node: Node) -> bool:
         """Whether the op's result is added to another bare sum, directly or behind other additions."""
@@ -268,13 +264,14 @@ class _Reach:
             node, own = self.program.nodes[uses[0][0]], frozenset({uses[0][1]})
             if len(node.results) != 1:
                 break
-            definition, zeros, field = node.signature.definition, self.program.zeros(node), self.is_field(node)
+            definition, zeros = node.signature.definition, self.program.zeros(node)
+            dtype = self.program.types[node.results[0]].dtype
             sums = frozenset(at for at, value in enumerate(node.operands) if self.is_bare(value)) - own
             if sums:
-                found = linear_in(definition, sums | own, zeros, field)
+                found = linear_in(definition, sums | own, zeros, (dtype, dtype))
                 break
             others = frozenset(range(len(node.operands))) - own - zeros
-            if terms_beside(definition, own, zeros, others, field) != others:
+            if terms_beside(definition, own, zeros, others, (dtype, dtype)) != others:
                 break
         found = found or self.meeting.get(node.number, False)
         self.meeting.update(dict.fromkeys(passed, found))
@@ -295,8 +292,7 @@ class _Reach:
         if node.signature.shifts and len(program.uses[first]) > 1:
             # A sum is resolved once, before several ops take their parts of it.
             return None
-        before, after = program.types[first].dtype, program.types[node.results[0]].dtype
-        if not is_sum(pend) or not widens(before, after):
+        if not is_sum(pend):
             return None
         if (given or len(positions) > 1) and not all(self.is_part(node.operands[at], pend, given) for at in positions):
             self.stopped.append(node.number)
@@ -339,8 +335,7 @@ class _Reach:
         return own == pend or (given is not None and all(each in pend or isinstance(each.axis, Loop) for each in own))
 
     def linear(self, node: Node, sums: frozenset[int], zeros: frozenset[int]) -> bool:
-        field = divides(self.program.types[node.operands[min(sums)]].dtype)
-        return linear_in(node.signature.definition, sums, zeros, field)
+        return linear_in(node.signature.definition, sums, zeros, dtypes(self.program, node, sums))
 
     def undisturbed(self, node: Node, positions: frozenset[int], placed: OpPlacement, pend: Unreduced) -> bool:
         """Whether the op can run on its operands as they lie, if it is not placed on the pending axes."""
@@ -477,8 +472,12 @@ def is_sum(pend: Unreduced) -> bool:
 
 def is_linear(program: Program, node: Node, sums: frozenset[int], zeros: frozenset[int] = NO_NUMBERS) -> bool:
     """Whether an op is linear in these operands together, if those at `zeros` are zero too."""
-    before, after = (program.types[value].dtype for value in (node.operands[min(sums)], node.results[0]))
-    return widens(before, after) and linear_in(node.signature.definition, sums, program.zeros(node) | zeros, divides(before))
+    return linear_in(node.signature.definition, sums, program.zeros(node) | zeros, dtypes(program, node, sums))
+
+
+def dtypes(program: Program, node: Node, sums: frozenset[int]) -> Dtypes:
+    """The dtypes of an op's first one of these operands and of its result."""
+    return program.types[node.operands[min(sums)]].dtype, program.types[node.results[0]].dtype
 
 
 @lru_cache(maxsize=1 << 14)

@@ -14,6 +14,7 @@ from functools import reduce
 from typing import TypeAlias, cast
 
 from ...dialects.definitions.syntax_tree import Apply, Definition, Expr, Fold, Guard, Otherwise, Read, Reading
+from ...dialects.ground.dtypes import divides, widens
 from ...dialects.ground.monoids import MONOIDS
 from ..rules.compile import Environment
 from ..rules.rule_files import rules
@@ -22,26 +23,32 @@ Term: TypeAlias = "str | tuple[Term, ...]"
 OVER = "r"
 """The range of the pending sums. The definition's own folds run over other ranges."""
 
-_known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], bool], bool] = {}
+Dtypes: TypeAlias = tuple[str, str]
+"""The dtypes of an op's pending operands and of its result."""
+EXACT: Dtypes = ("float64", "float64")
+"""Real numbers, which casts keep and which divide exactly."""
+
+_known: dict[tuple[str, tuple[int, int], frozenset[int], frozenset[int], Dtypes], bool] = {}
 
 
-def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int], field: bool = True) -> bool:
-    """Whether the op is jointly linear in the operands at `pending`, given that those at `zeros` are zero and no cast narrows.
+def linear_in(definition: Definition, pending: frozenset[int], zeros: frozenset[int], dtypes: Dtypes = EXACT) -> bool:
+    """Whether the op is jointly linear in the operands at `pending`, given that those at `zeros` are zero.
 
-    `field` says that division is exact: true for floats, false for integers, which leave a remainder.
+    An op whose result has another dtype casts what it computes.
     """
-    key = (definition.name, definition.arity, pending, zeros, field)
+    key = (definition.name, definition.arity, pending, zeros, dtypes)
     found = _known.get(key)
     if found is None:
-        # The caller has already checked, by the types of the whole op, that a cast widens.
-        facts: Environment = {"widening": _fact(True), "field": _fact(field)}
-        term = _turned(_Reader(definition, pending, zeros).term(definition.body), facts)
+        before, after = dtypes
+        facts: Environment = {"widening": _fact(widens(before, after)), "field": _fact(divides(before))}
+        body = _Reader(definition, pending, zeros).term(definition.body)
+        term = _turned(body if before == after else ("cast", body), facts)
         found = _known[key] = bool(pending) and _is_sum(term) and not any(map(_is_sum, _subterms(term)))
     return found
 
 
 def terms_beside(
-    definition: Definition, pending: frozenset[int], zeros: frozenset[int], others: frozenset[int], field: bool = True
+    definition: Definition, pending: frozenset[int], zeros: frozenset[int], others: frozenset[int], dtypes: Dtypes = EXACT
 ) -> frozenset[int] | None:
     """The operands among `others` that the op adds to its pending ones; None if it uses any of them in another way.
 
@@ -49,8 +56,8 @@ def terms_beside(
 
         add: lhs[i] + rhs[i], rhs pending   -->   {lhs}
     """
-    terms = {at for at in others if linear_in(definition, frozenset({at}), zeros | pending | others - {at}, field)}
-    return frozenset(terms) if linear_in(definition, pending | terms, zeros, field) else None
+    terms = {at for at in others if linear_in(definition, frozenset({at}), zeros | pending | others - {at}, dtypes)}
+    return frozenset(terms) if linear_in(definition, pending | terms, zeros, dtypes) else None
 
 
 def _fact(holds: bool) -> Callable[[object], bool]:

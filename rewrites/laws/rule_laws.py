@@ -5,7 +5,7 @@ reassociate: dot(dot(x, y), z) => dot(x, dot(y, z))
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from .isomorphic_sites import Key, levels, site_key
 from .law import Site
 from .match import Match, dtype_at, is_root, matches
 from .module_copy import Before, Draft
-from .rule_check import kinds_of, problem
+from .rule_check import INSTANCES, kinds_of, problem
 from .rule_ops import ALIASES, arity, form
 
 
@@ -33,6 +33,8 @@ class ByRule:
     rule: Rule
     proved: frozenset[str] = field(default=frozenset(), compare=False)
     """The kinds of numbers for which this has been tested already, as the tests do for laws of the library."""
+    evidence: str = field(default="", compare=False)
+    """How it is known that a user's rule is a law."""
 
     @property
     def name(self) -> str:
@@ -43,7 +45,7 @@ class ByRule:
         return str(self.rule)
 
     def __repr__(self) -> str:
-        return f"<law {self.text}>"
+        return f"<law {self.text}{f' ({self.evidence})' if self.evidence else ''}>"
 
     def sites(self, program: Program) -> Iterator[Site]:
         """Yields the places where the law applies. Of places that are alike, only the first is matched."""
@@ -118,12 +120,17 @@ def _kind(dtype: str) -> str:
     return "f" if "float" in dtype else dtype[0]
 
 
-def checked_law(rule: Rule) -> ByRule:
-    """Makes the law of a rule. Raises Error if it names an unsuitable op, or, with a counter-example, if it is false."""
+def checked_law(rule: Rule, proof: Callable[[Rule], str] = lambda _: "") -> ByRule:
+    """Makes the law of a rule, which is tested on random arrays if it has no proof.
+
+    Raises Error if it names an unsuitable op, or, with a counter-example, if it is false.
+    """
     for term in (*subterms(rule.left), *subterms(rule.right)):
         _check(rule, term)
+    if found := proof(rule):
+        return ByRule(rule, evidence=found)
     kinds_of(rule)
-    return ByRule(rule)
+    return ByRule(rule, evidence=f"tested on {INSTANCES} random instances of each dtype")
 
 
 def _check(rule: Rule, term: Term) -> None:

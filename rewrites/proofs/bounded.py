@@ -5,8 +5,9 @@ A counter-example is looked for here. Its elements are then put into the interpr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from .solver import z3
@@ -42,3 +43,13 @@ class Bounded(OfSizes, Terms):
 
     def unknown(self, name: str, *arguments: Number) -> Number:
         return super().unknown(name, *(z3.IntVal(each) if isinstance(each, int) else each for each in arguments))
+
+    def in_order(self, sizes: Sequence[Number], body: Callable[..., Number], place: Number) -> Number:
+        every = [body(*at) for at in product(*map(range, sizes))]
+        found: Number = every[0]
+        for number, element in enumerate(every):
+            less = [
+                self.where(x < element if at >= number else x <= element, 1, 0) for at, x in enumerate(every) if at != number
+            ]
+            found = self.where(sum(less[1:], less[0]) == place if less else place == 0, element, found)
+        return found

@@ -260,15 +260,15 @@ def among(world: World, a: Axis, m: Number, k: Number, x: Array) -> Array:
 
 def everywhere(x: Array, fact: Callable[[Number], Truth]) -> Truth:
     """A fact of each element of an array, which the world that made the array takes note of."""
-    return Everywhere(x, fact)
+    return Everywhere(x, lambda here, i, element: fact(element))
 
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """That a fact holds for each element of an array."""
+    """That a fact holds for each element of an array, at its iteration and index."""
 
     array: Array
-    fact: Callable[[Number], Truth]
+    fact: Callable[[Here, Number, Number], Truth]
 
 
 def bounded(world: World, k: Array, n: Number) -> Truth:
@@ -361,6 +361,21 @@ def across(world: World, a: Axis, x: Array) -> Array:
     return Array(a.size * block, row)
 
 
+# Sorts.
+
+
+@head("sort", "scheme value")
+def sort(world: World, s: str, x: Array) -> Array:
+    """The elements in order. s says in which one, here in that of numbers."""
+    return Array(x.size, lambda here, i: world.in_order([x.size], lambda j: x.at(here, j), i))
+
+
+@head("merge", "axis size local", lambda world, a, m, x: [a.size > 0, m > 0, x.size == m])
+def merge(world: World, a: Axis, m: Number, x: Array) -> Array:
+    """The whole array: the elements of all iterations in order."""
+    return Array(a.size * m, lambda here, i: world.in_order([a.size, m], lambda c, j: x.at(at(here, a, c), j), i))
+
+
 # Windows. Those of iteration c begin `before` rows before row c * stride.
 
 
@@ -377,6 +392,57 @@ def windows(world: World, a: Axis, x: Array) -> Array:
 def surround(world: World, u: Array, x: Array) -> Array:
     """x with u around it, on both sides, as far as anything reads."""
     return Array(None, lambda here, i: world.where(world.every(i >= 0, i < x.size), x.at(here, i), u.at(here, i)))
+
+
+def covers(world: World, a: Axis, x: Array) -> Sequence[Truth]:
+    """That windows leave no gap, and where they overlap have the same rows: those of one array."""
+    one = Everywhere(x, lambda here, i, element: _is_row(world, element, start(here, a) + i))
+    return [a.size > 0, a.stride > 0, a.before >= 0, a.width >= a.stride, x.size == a.width, one]
+
+
+def _is_row(world: World, element: Number, row: Number) -> Truth:
+    if isinstance(element, Complex):
+        return world.every(_is_row(world, element.real, row), element.imag == world.unknown("covered imag", row))
+    return element == world.unknown("covered", row)
+
+
+@head("cover", "axis local", covers)
+def cover(world: World, a: Axis, x: Array) -> Array:
+    """The array of which the iterations hold the windows x: a row is that of any window that has it."""
+
+    def row(here: Here, g: Number) -> Number:
+        def has(c: Number) -> Truth:
+            first = start(at(here, a, c), a)
+            return world.every(first <= g, g < first + a.width)
+
+        found, c = world.choice(a.size, has)
+        there = at(here, a, c)
+        return world.where(found, x.at(there, g - start(there, a)), world.unknown("row", g))
+
+    return Array((a.size - 1) * a.stride - a.before + a.width, row)
+
+
+@head("own", "axis row")
+def own(world: World, a: Axis, n: Number) -> Array:
+    """The rows of a window among the first n that are before the next window, if there is one."""
+
+    def tells(here: Here, i: Number) -> Truth:
+        row = start(here, a) + i
+        is_last = here[a.name] == a.size - 1
+        return world.every(row >= 0, row < n, world.some(is_last, row < start(at(here, a, here[a.name] + 1), a)))
+
+    return Array(a.width, tells)
+
+
+def adds(world: World, u: Array, x: Array) -> Sequence[Truth]:
+    """That u is zero, the unit of the sums of the iterations."""
+    return [same(world, u.at({}, 0), 0)]
+
+
+@head("fold", "element value", adds)
+def fold(world: World, u: Array, x: Array) -> Array:
+    """The sum of all rows. A scan is, at each row, one of those before it."""
+    return Array(None, lambda here, _: world.fold("add", x.size, lambda i: x.at(here, i)))
 
 
 @head("inside", "axis whole")

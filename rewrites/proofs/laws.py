@@ -20,8 +20,6 @@ PROGRAMS = "programs"
 NOT_PROVED = {
     "selected": "the best of the best needs a lemma on ranks: an element has at most as many better ones in a block as in all",
     "dealt": "as `selected`, of blocks that are dealt in turn",
-    "sorted": "needs a lemma on counts: sorting a block leaves how many of its elements are below any number",
-    "owned": "needs a lemma that renumbers a sum: each row is the own row of one window",
 }
 """The laws that are not proved, and what a proof needs."""
 

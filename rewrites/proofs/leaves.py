@@ -86,7 +86,7 @@ class SymbolicLeaves:
         def at(here: Here, i: Number) -> Number:
             found = self.call(name, sort, (*(here[each] for each in along), i))
             for fact in self.refined[id(made)]:
-                self.know(z3.Implies(z3.And(i >= 0, i < size), fact(found)))
+                self.know(z3.Implies(z3.And(i >= 0, i < size), fact(here, i, found)))
             return found
 
         made = Array(size, at)
@@ -133,7 +133,7 @@ class SymbolicLeaves:
             case Everywhere(array, fact):
                 self.refined[id(array)].append(fact)
                 is_variable = any(array is each for each in self.made.values())
-                return [] if is_variable else [fact(array.at(here, i)) for here, i in places]
+                return [] if is_variable else [fact(here, i, array.at(here, i)) for here, i in places]
             case Implied(held, fact):
                 self.refined[id(held)].append(fact)
                 return []

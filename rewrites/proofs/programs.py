@@ -126,7 +126,7 @@ def indices(rule: Rule) -> tuple[dict[str, Indices], Indices]:
     for size in range(1, len(names) + 1):
         for chosen in combinations(names, size):
             for kept in (True, False):
-                if _is_computed(rule, {name: (count,) if name in chosen else () for name in names}, (count,) if kept else ()):
+                if is_computed(rule, {name: (count,) if name in chosen else () for name in names}, (count,) if kept else ()):
                     bound |= {name: (*bound[name], count) for name in chosen}
                     keep += [count] if kept else []
                     count += 1
@@ -135,7 +135,8 @@ def indices(rule: Rule) -> tuple[dict[str, Indices], Indices]:
     return bound, tuple(keep)
 
 
-def _is_computed(rule: Rule, bound: Mapping[str, Indices], keep: Indices) -> bool:
+def is_computed(rule: Rule, bound: Mapping[str, Indices], keep: Indices) -> bool:
+    """Whether both sides have a meaning if the variables and the result have these indices."""
     try:
         left, right = (make_term(side, bound, keep, IndexMaker()) for side in (rule.left, rule.right))
     except NoTerm:

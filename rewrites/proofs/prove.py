@@ -32,7 +32,7 @@ from .statement import (
     variables,
 )
 from .terms import Terms
-from .values import Array, Here
+from .values import Array, Axis, Here
 from .verdict import Verdict
 from .world import KINDS, NoMeaning
 
@@ -96,6 +96,7 @@ def _statement(world: Terms, rule: Rule, kinds: Mapping[str, VariableKind], case
     here: Here = {name: world.point(f"here({name})") for name in names_here(kinds, leaves.same) if name != without}
     index = world.point("index")
     world.axes = [size for name, size in leaves.sizes.items() if name.startswith("size(")]
+    world.windows = [each for each in bound.values() if isinstance(each, Axis)]
     asked = [_inside(name, number, kinds, leaves) for name, number in here.items()]
     ends = [side.size for side in (made.left, made.right) if isinstance(side, Array) and side.size is not None]
     if ends:
@@ -115,8 +116,9 @@ def _inside(name: str, number: Any, kinds: Mapping[str, VariableKind], leaves: S
 
 
 def _proved(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> Verdict:
-    if (found := _directly(rule, kinds, case, 2)) is not None:
-        return found
+    for rounds in (1, 2):
+        if (found := _directly(rule, kinds, case, rounds)) is not None:
+            return found
     axes = [name for name, kind in kinds.items() if kind.kind == "axis" and case.same[name] == name]
     if not any(kind.kind == "held" for kind in kinds.values()):
         for axis in axes:
@@ -132,11 +134,17 @@ def _directly(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, rounds:
     statement = _statement(world, rule, kinds, case)
     differ = statement.differ()
     known = [*statement.asked, *world.known()]
-    if answer([*known, differ])[0] != "unsat":
+    known += [equal for equal, *wrong in world.renumberings if all(_cannot_hold(world, each, known) for each in wrong)]
+    if not _cannot_hold(world, differ, known) and answer([*known, differ])[0] != "unsat":
         return None
     if answer(known, EFFORT // 10)[0] == "unsat":
         return Verdict("not proved", "what its heads ask for cannot hold")
     return Verdict("proved", "directly")
+
+
+def _cannot_hold(world: Terms, fact: Any, known: list[Any]) -> bool:
+    """Whether what is known at the points of a fact refutes it."""
+    return z3.is_expr(fact) and answer([*world.at_points_of(fact, known), fact])[0] == "unsat"
 
 
 def _by_induction(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, axis: str) -> bool:

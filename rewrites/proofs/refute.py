@@ -56,7 +56,8 @@ def small_facts(world: Bounded, rule: Rule, leaves: SymbolicLeaves, kinds: Mappi
 def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block: int = 1) -> Iterator[Mapping[str, int]]:
     """Small sizes for which a law's left side can be asked for, the smallest first: two or three iterations along each axis.
 
-    Sizes that are variables, and blocks, are at least `block`. Windows have three rows, and begin one before their block.
+    Sizes that are variables, and extents of arrays, are at least `block`; row numbers are at least one less. Windows have three
+    rows, and begin one before their block.
     """
     world = Terms(kind=case.kind, cast=case.cast)
     leaves = SymbolicLeaves(world, same=case.same)
@@ -68,6 +69,7 @@ def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block
     asked += [size >= 0 for size in sizes.values()]
     asked += [sizes[name] <= 1 for name in dims]
     asked += [sizes[name] >= block for name, kind in kinds.items() if kind.kind == "size"]
+    asked += [sizes[name] >= block - 1 for name, kind in kinds.items() if kind.kind == "row"]
     asked += [size == WINDOW[part] for name, size in sizes.items() if (part := name.partition("(")[0]) in WINDOW]
     for name in sizes:
         if name.startswith(("size(", "count(")):
@@ -77,7 +79,7 @@ def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block
     tried = 0
     for most in (2, 3, 4, 6, 9):
         while tried < TRIED:
-            found, model = answer([*asked, *(size <= most for size in sizes.values()), *_some(sizes, kinds)])
+            found, model = answer([*asked, *(size <= most for size in sizes.values()), *_some(sizes, block)])
             if found != "sat":
                 break
             given = {name: model.eval(size, model_completion=True).as_long() for name, size in sizes.items()}
@@ -86,9 +88,9 @@ def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block
             asked.append(z3.Or(*(sizes[name] != number for name, number in given.items())))
 
 
-def _some(sizes: Mapping[str, Any], kinds: Mapping[str, VariableKind]) -> list[Any]:
+def _some(sizes: Mapping[str, Any], block: int) -> list[Any]:
     """That arrays have rows."""
-    return [sizes[name] >= 1 for name in sizes if name.startswith(("rows(", "block("))]
+    return [sizes[name] >= block for name in sizes if name.startswith(("rows(", "block("))]
 
 
 def satisfiable(rule: Rule, kinds: Mapping[str, VariableKind], case: Case) -> bool:

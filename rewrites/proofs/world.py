@@ -7,9 +7,10 @@ world.fold("add", n, f)      f(0) + f(1) + ... + f(n - 1)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from typing import Protocol
 
 from .values import Complex, Number, Truth, as_complex
@@ -71,6 +72,10 @@ class World(Protocol):
 
     def choice(self, size: Number, holds: Callable[[Number], Truth]) -> tuple[Truth, Number]:
         """Whether a truth holds for one of 0, 1, ... size - 1, and for which one."""
+        ...
+
+    def in_order(self, sizes: Sequence[Number], body: Callable[..., Number], place: Number) -> Number:
+        """The number that is at this place among those of the body, at all indices below the sizes, in ascending order."""
         ...
 
 
@@ -140,6 +145,11 @@ class Ints(OfSizes):
     def choice(self, size: Number, holds: Callable[[Number], Truth]) -> tuple[Truth, Number]:
         found = next((number for number in range(size) if holds(number)), None)
         return found is not None, found or 0
+
+    def in_order(self, sizes: Sequence[Number], body: Callable[..., Number], place: Number) -> Number:
+        if self.kind == "complex":
+            raise NoMeaning("complex numbers have no order")
+        return sorted(body(*at) for at in product(*map(range, sizes)))[place]
 
 
 def inverse(y: Complex, world: World) -> Complex:

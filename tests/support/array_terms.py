@@ -159,7 +159,7 @@ def mask_instance(rule: Rule, random: Random) -> tuple[Bindings, Environment]:
     bound: Bindings = {"a": "a", "s": "s", "m": BLOCK, "n": TRIPS * BLOCK, "k": same(TRIPS * BLOCK)}
     if rule.name == "padded":
         bound |= {"n": random.randint(1, TRIPS * BLOCK), "u": -7}
-    blocks = rule.name in ("lookup", "found", "scanned", "padded", "selected", "dealt")
+    blocks = rule.name in ("lookup", "found", "scanned", "padded", "selected", "dealt", "sorted")
     bound["x"] = generator.integers(0, 9, (TRIPS, BLOCK)) if blocks else same(9)
     if rule.name == "chained":
         whole = (np.stack([generator.integers(0, 9, TRIPS * BLOCK)] * TRIPS) for _ in range(2))

@@ -1,11 +1,16 @@
-"""The page of the laws: each with what the comment above it says, whether it is proved, and the kinds of its conditions."""
+"""The page of the laws: each with its comment and a picture, whether it is proved, its conditions, and how often it fires."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 from partita.rewrites.proofs.laws import condition_verdicts, every_law, verdict
 from partita.rewrites.rules import rule_files
@@ -21,8 +26,21 @@ of products*: both sides are sums over the same indices of the same products. A 
 arrays, as all others are too.
 
 A condition of the kind *meaning* is needed: without it, the law is refuted. *Lowering* says what can be emitted, and *order* in
-which order a law is used: without these, the law is proved as well.
+which order a law is used: without these, the law is proved as well. `widening` is of the meaning, since a cast to integers cuts
+fractions off. It also excludes casts that only round, of which these laws say nothing: their numbers are exact.
+
+A picture has small arrays for the variables, the left side, the terms that the right side is made of, and the right side.
+Iterations stand side by side, between `|`, where they differ. *In the demo* is how often a law fires while `partita demo` plans
+and lowers its training step, where the same question is asked once.
 """
+
+
+def told_by(module: str) -> dict[str, Any]:
+    """What a module of this folder prints, in a process of its own: what it finds depends on nothing that ran before."""
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    env = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    run = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, check=True, env=env)
+    return json.loads(run.stdout)
 
 
 def comment(lines: list[str], line: int) -> str:
@@ -33,7 +51,7 @@ def comment(lines: list[str], line: int) -> str:
     return " ".join(each.lstrip("# ") for each in lines[first:line])
 
 
-def rows(file: str, rules: list[Rule]) -> Iterator[str]:
+def rows(file: str, rules: list[Rule], pictures: dict[str, str], fired: dict[str, int]) -> Iterator[str]:
     """One section: a law after another, as it stands in its file."""
     lines = Path(rule_files.__file__).with_name(f"{file}.rules").read_text(encoding="utf-8").splitlines()
     yield f"\n## {file}.rules\n"
@@ -42,8 +60,10 @@ def rows(file: str, rules: list[Rule]) -> Iterator[str]:
         yield f"### {rule.name}\n"
         yield f"```text\n{str(rule).partition(': ')[2]}\n```\n"
         yield f"{fill(said, 128)}\n" if said else ""
+        yield f"```text\n{pictures[rule.name]}\n```\n" if rule.name in pictures else ""
         kinds = "".join(f" `{each.condition}`: {each.kind}." for each in condition_verdicts(rule))
-        yield fill(f"{found.state.capitalize()}: {found.how}.{kinds}", 128) + "\n"
+        times = f" In the demo: {fired[rule.name]}." if rule.name in fired else ""
+        yield fill(f"{found.state.capitalize()}: {found.how}.{kinds}{times}", 128) + "\n"
 
 
 def page() -> str:
@@ -51,5 +71,6 @@ def page() -> str:
     files: dict[str, list[Rule]] = {}
     for file, rule in every_law():
         files.setdefault(file, []).append(rule)
-    text = HEAD + "\n".join(row for file, rules in files.items() for row in rows(file, rules) if row)
+    known = told_by("law_pictures"), told_by("demo_firings")
+    text = HEAD + "\n".join(row for file, rules in files.items() for row in rows(file, rules, *known) if row)
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"

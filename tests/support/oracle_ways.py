@@ -14,7 +14,7 @@ from math import prod
 from oracle_moves import moved, weight
 
 from partita.dialects.definitions.flops import flops
-from partita.dialects.ground.dtypes import divides, itemsize, widens
+from partita.dialects.ground.dtypes import itemsize
 from partita.dialects.layouts import Layout, Pending
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import Place, major_to_minor
@@ -124,12 +124,7 @@ def linear_operands(program: Program, node: Node) -> list[frozenset[int]]:
     definition, zeros = node.signature.definition, program.zeros(node)
     positions = range(len(node.operands))
     some = map(frozenset, chain.from_iterable(combinations(positions, n) for n in range(1, len(positions) + 1)))
-    return [
-        at
-        for at in some
-        if all(widens(dtypes[each], dtypes[-1]) for each in at)
-        and linear_in(definition, at, zeros, all(divides(dtypes[each]) for each in at))
-    ]
+    return [at for at in some if all(linear_in(definition, at, zeros, (dtypes[each], dtypes[-1])) for each in at)]
 
 
 def own_moves(program: Program, node: Node, placed: OpPlacement) -> Iterator[float]:

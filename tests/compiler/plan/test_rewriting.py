@@ -279,4 +279,4 @@ def test_the_text_of_a_plan_says_how_a_large_value_is_computed_in_parts() -> Non
 
 def test_a_law_is_shown_in_a_line() -> None:
     law = pt.rule("halves: dot(x + x, y) => dot(x, y) + dot(x, y)")
-    assert repr(law) == "<law halves: dot(x + x, y) => dot(x, y) + dot(x, y)>"
+    assert repr(law).startswith("<law halves: dot(x + x, y) => dot(x, y) + dot(x, y) (")

@@ -73,8 +73,18 @@ def test_what_passes_two_operands_need_not_pass_three() -> None:
 def test_a_sum_passes_an_exact_division_alone() -> None:
     """Floats divide exactly enough; the remainders of integers would be lost one by one."""
     div = definitions["div"].with_arity(2, 1)
-    assert linear_in(div, frozenset({0}), frozenset(), field=True)
-    assert not linear_in(div, frozenset({0}), frozenset(), field=False)
+    assert linear_in(div, frozenset({0}), frozenset(), ("float32", "float32"))
+    assert not linear_in(div, frozenset({0}), frozenset(), ("int32", "int32"))
+
+
+CASTS = [("bfloat16", "float32", True), ("float32", "bfloat16", False), ("float32", "int32", False), ("int8", "int32", False)]
+
+
+@pytest.mark.parametrize(("before", "after", "wanted"), CASTS)
+@pytest.mark.parametrize("name", ["convert_element_type", "neg"])
+def test_a_sum_passes_a_cast_that_widens_alone(name: str, before: str, after: str, wanted: bool) -> None:
+    definition = definitions[name].with_arity(1, 1)
+    assert linear_in(definition, frozenset({0}), frozenset(), (before, after)) is wanted
 
 
 @pytest.mark.parametrize(("dtype", "sums"), [("int32", 2), ("float32", 1)])
