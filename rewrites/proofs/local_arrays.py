@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 from unittest.mock import patch
@@ -299,19 +299,18 @@ def as_functions() -> Iterator[None]:
     """While it lasts, code that emits ops makes local arrays, and ranges take numbers of any kind."""
 
     def make(self: Emitter, kind: str, ins: Sequence[Any], dtype: str, shape: Index, /, **params: Any) -> Any:
-        made = OPS[kind](tuple(shape), *ins, **params)
-        return Local(made.shape, made.at, dtype)
+        return appended(self, replace(OPS[kind](tuple(shape), *ins, **params), dtype=dtype))
 
     def apply(self: Emitter, kind: str, *operands: Any) -> Any:
-        return OPS[kind](max((each.shape for each in operands if isinstance(each, Local)), key=len), *map(whole, operands))
+        shape = max((each.shape for each in operands if isinstance(each, Local)), key=len)
+        return appended(self, OPS[kind](shape, *map(whole, operands)))
 
     def collective(kind: type[spmd.Collective], x: Any, axes: Sequence[Place], **given: Any) -> Any:
         return exchange(kind, axes, {name: getattr(each, "data", each) for name, each in given.items()}, x)
 
     def add(self: Along, op: Any) -> Any:
-        if isinstance(op, spmd.CoordinateOp):
-            return Local((), lambda here, at: rank(self.axes, here), "int32")
-        return op
+        is_rank = isinstance(op, spmd.CoordinateOp)
+        return appended(self, Local((), lambda here, at: rank(self.axes, here), "int32") if is_rank else op)
 
     with ExitStack() as patches:
         for of, name, function in (
@@ -323,6 +322,11 @@ def as_functions() -> Iterator[None]:
             patches.enter_context(patch.object(of, name, function))
         patches.enter_context(patch.object(terms, "int", lambda number: number, create=True))
         yield
+
+
+def appended(emitter: Emitter, made: Any) -> Any:
+    emitter.into.append(made)
+    return made
 
 
 def whole(operand: Any) -> Local:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from operator import is_
 from random import Random
 from typing import Any, TypeAlias
@@ -61,29 +62,65 @@ Law: TypeAlias = Callable[[Pick], bool]
 """Whether a law holds for the numbers that it picks. It raises `Nothing` for numbers of which it says nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What has come out of a question, and whether the solver was needed for it."""
+
+    is_true: bool
+    is_fact: bool
+
+
+class Trail:
+    """The facts of a run, in their order. Of the next run the first ones are the same, so the solver keeps them."""
+
+    def __init__(self) -> None:
+        self.solver, self.length, self.products = z3.Solver(), 0, dict[Monomial, Any]()
+        self.solver.set("rlimit", EFFORT)
+        self.solver.set("random_seed", 0)
+
+    def add(self, fact: Any) -> None:
+        self.solver.push()
+        self.solver.add(fact)
+        self.length += 1
+
+    def product(self, variables: Monomial) -> Any:
+        if variables not in self.products:
+            self.products[variables] = prod(map(z3.Int, variables)) if variables else z3.IntVal(1)
+        return self.products[variables]
+
+    def back(self, length: int) -> None:
+        self.solver.pop(self.length - length)
+        self.length = length
+
+    def may(self, *facts: Any) -> bool:
+        return str(self.solver.check(*facts)) != "unsat"
+
+
 @dataclass(eq=False)
 class Run(Pick):
-    """One run of a law on symbols: the comparisons whose outcomes are given, and then others, of which both may come out."""
+    """One run of a law on symbols: the questions whose outcomes are given, and then others, of which both may come out."""
 
-    outcomes: list[bool]
-    left: list[list[bool]]
-    """Where runs that are still to be made add themselves: the outcomes up to a comparison that may come out differently."""
-    solver: Any = field(default_factory=lambda: made_solver())
+    outcomes: list[Outcome]
+    left: list[tuple[list[Outcome], int]]
+    """Where runs that are still to be made add themselves: the outcomes, and how many facts are the same."""
+    trail: Trail
+    same: int
+    """How many facts are on the trail that this run would add again."""
     lower: dict[str, Symbol] = field(default_factory=dict["str", "Symbol"])
     upper: dict[str, Symbol] = field(default_factory=dict["str", "Symbol"])
+    known: dict[object, bool] = field(default_factory=dict[object, bool])
+    """What has been asked."""
     at: int = 0
-    is_sure: bool = True
-    """Whether the solver knows that what has come out can come out."""
 
     def __call__(self, name: str, least: Number = 0, end: Number | None = None) -> Number:
         if end is not None and type(end - least) is int and end - least == 1:
             return least
         made = self.variable(name)
         self.lower[name] = Symbol.of(self, least)
-        self.solver.add(z3.Int(name) >= self.lower[name].term)
+        self.fact(lambda: z3.Int(name) >= self.lower[name].term)
         if end is not None:
             self.upper[name] = Symbol.of(self, end)
-            self.solver.add(z3.Int(name) < self.upper[name].term)
+            self.fact(lambda: z3.Int(name) < self.upper[name].term)
             if not self.upper[name] > least:
                 raise Nothing
         return made
@@ -91,32 +128,51 @@ class Run(Pick):
     def variable(self, name: str) -> Symbol:
         return Symbol(self, {(name,): 1})
 
-    def holds(self, fact: Any) -> bool:
-        """Whether a comparison is true in this run. If both may be, the other one is left for another run."""
-        if self.at < len(self.outcomes):
-            outcome = self.outcomes[self.at]
+    def fact(self, made: Callable[[], Any]) -> None:
+        if self.same:
+            self.same -= 1
         else:
-            may, may_not = str(self.solver.check(fact)), str(self.solver.check(z3.Not(fact)))
-            if may == may_not == "unsat":
-                raise Nothing
-            outcome = may != "unsat"
-            if outcome and may_not != "unsat":
-                self.left.append([*self.outcomes, False])
-            self.outcomes.append(outcome)
-        self.at += 1
-        self.solver.add(fact if outcome else z3.Not(fact))
-        return outcome
+            self.trail.add(made())
+
+    def holds(self, kind: str, terms: Polynomial) -> bool:
+        """Whether a number `is zero`, or `is natural`, in this run. If both may be, the other is left for another run.
+
+        A table may ask the same twice, or not, by where its keys are in memory.
+        """
+        key = kind, frozenset(terms.items())
+        if key not in self.known:
+            if self.at == len(self.outcomes):
+                self.outcomes.append(self.asked(kind, terms))
+            found = self.outcomes[self.at]
+            self.at, self.known[key] = self.at + 1, found.is_true
+            if found.is_fact:
+                self.fact(lambda: fact_of(kind, Symbol(self, terms).term, found.is_true))
+        return self.known[key]
+
+    def asked(self, kind: str, terms: Polynomial) -> Outcome:
+        """What comes out of a new question: by the bounds of the variables, or by the solver."""
+        more, less = ((Symbol(self, terms) * sign - 1).terms for sign in (1, -1))
+        if kind == "is natural":
+            if self.is_never_negative(terms):
+                return Outcome(True, False)
+            if self.is_never_negative(less):
+                return Outcome(False, False)
+        elif self.is_never_negative(more) or self.is_never_negative(less):
+            return Outcome(False, False)
+        term = Symbol(self, terms).term
+        may = self.trail.may(fact := fact_of(kind, term, True))
+        may_not = not may or self.trail.may(z3.Not(fact))
+        if may and may_not:
+            self.left.append(([*self.outcomes, Outcome(False, True)], self.trail.length))
+        return Outcome(may, True)
 
     def size(self, name: str) -> Number:
         """A number that is 1 or larger, and 1 itself where it is 1."""
         number = self(name, 1)
-        if self.holds(z3.Int(name) == 1):
+        if self.holds("is zero", (number - 1).terms):
             return 1
         self.lower[name] = Symbol.of(self, 2)
         return number
-
-    def proves(self, fact: Any) -> bool:
-        return str(self.solver.check(z3.Not(fact))) == "unsat"
 
     def is_never_negative(self, terms: Polynomial) -> bool:
         """Whether a polynomial is at least 0 by the bounds of its variables alone.
@@ -137,17 +193,15 @@ class Run(Pick):
 
     def numbers(self) -> dict[str, int]:
         """Numbers with which a run comes out like this."""
-        if str(self.solver.check()) != "sat":
+        if str(self.trail.solver.check()) != "sat":
             return {}
-        model = self.solver.model()
+        model = self.trail.solver.model()
         return {name: model.eval(z3.Int(name), model_completion=True).as_long() for name in self.lower}
 
 
-def made_solver() -> Any:
-    solver = z3.Solver()
-    solver.set("rlimit", EFFORT)
-    solver.set("random_seed", 0)
-    return solver
+def fact_of(kind: str, term: Any, is_true: bool) -> Any:
+    fact = term == 0 if kind == "is zero" else term >= 0
+    return fact if is_true else z3.Not(fact)
 
 
 def replaced(terms: Polynomial, name: str, by: Polynomial) -> Polynomial:
@@ -217,8 +271,7 @@ class Symbol:
     @property
     def term(self) -> Any:
         """The number as a term of the solver."""
-        products = [coefficient * z3.Product(*map(z3.Int, each)) if each else z3.IntVal(coefficient) for each, coefficient in self.terms.items()]
-        return z3.Sum(*products) if products else z3.IntVal(0)
+        return sum((n * self.run.trail.product(each) if n != 1 else self.run.trail.product(each) for each, n in self.terms.items()), 0)
 
     def __add__(self, other: Number) -> Symbol:
         return Symbol(self.run, added(dict(self.terms), Symbol.of(self.run, other).terms))
@@ -246,15 +299,13 @@ class Symbol:
             raise Undecided("divided by a number that is not positive")
         if len(by.terms) == 1:
             whole, rest = (Symbol(run, terms) for terms in divided(self.terms, by.terms))
-            if (run.is_never_negative(rest.terms) or run.proves(rest.term >= 0)) and (
-                run.is_never_negative((by - rest - 1).terms) or run.proves(rest.term < by.term)
-            ):
+            if rest >= 0 and rest < by:
                 return whole, rest
         number = len(run.lower)
         rest = run(f"rest {number}", 0, by)
         run.lower[f"quotient {number}"] = Symbol.of(run, 0) - (1 << 60)
         whole = run.variable(f"quotient {number}")
-        run.solver.add((self - whole * by - rest).term == 0)
+        run.fact(lambda: (self - whole * by - rest).term == 0)
         return whole, rest
 
     def __rdivmod__(self, other: Number) -> tuple[Symbol, Symbol]:
@@ -278,11 +329,7 @@ class Symbol:
         gap = Symbol.of(self.run, other) - self - 1
         if gap.constant is not None:
             return gap.constant >= 0
-        if self.run.is_never_negative(gap.terms):
-            return True
-        if self.run.is_never_negative((-gap - 1).terms):
-            return False
-        return self.run.holds(gap.term >= 0)
+        return self.run.holds("is natural", gap.terms)
 
     def __lt__(self, other: Number) -> bool:
         return self.is_less(other)
@@ -302,9 +349,7 @@ class Symbol:
         gap = self - other
         if gap.constant is not None:
             return not gap.constant
-        if any(self.run.is_never_negative((each - 1).terms) for each in (gap, -gap)):
-            return False
-        return self.run.holds(gap.term == 0)
+        return self.run.holds("is zero", gap.terms)
 
     def __bool__(self) -> bool:
         return self != 0
@@ -324,21 +369,23 @@ class Symbol:
 
 BEYOND = 1 << 62
 """Numbers that no size reaches."""
-RUNS = 20_000
+RUNS = 4_000
 """The most runs of one law."""
 
 
 def explored(law: Law) -> Verdict:
     """Proves a law for all numbers, or finds numbers for which it does not hold."""
-    left, count, unsure = list[list[bool]]([[]]), 0, ""
+    left, count, unsure, trail = list[tuple[list[Outcome], int]]([([], 0)]), 0, "", Trail()
     while left:
         count += 1
         if count > RUNS:
             return Verdict("not proved", f"more than {RUNS} ways")
-        run = Run(left.pop(), left)
+        outcomes, same = left.pop()
+        trail.back(same)
+        run = Run(outcomes, left, trail, same)
         try:
             with patch.object(interned, "_made", Apart()):
-                holds = law(run)
+                holds = tried(law, run)
         except Nothing:
             continue
         except Undecided as why:
@@ -351,10 +398,18 @@ def explored(law: Law) -> Verdict:
     return Verdict("not proved", unsure) if unsure else Verdict("proved", f"{count} ways")
 
 
+def tried(law: Law, pick: Pick) -> bool:
+    """Whether a law holds; ops that cannot be emitted are wrong ones."""
+    try:
+        return law(pick)
+    except (ValueError, IndexError):
+        return False
+
+
 def fails(law: Law, pick: Pick) -> str:
     """The numbers for which a law does not hold, computed with ints; empty if it holds."""
     try:
-        return "" if law(pick) else ", ".join(f"{name} = {number}" for name, number in pick.found.items())
+        return "" if tried(law, pick) else ", ".join(f"{name} = {number}" for name, number in pick.found.items())
     except Nothing:
         return ""
 
