@@ -21,7 +21,9 @@ from ...dialects import spmd
 from ...dialects.ranges import terms
 from ...dialects.ranges.algebra import Place
 from ..emit import Emitter
+from ..redistribute.kinds import pieces
 from ..redistribute.kinds.exchange import Along
+from .symbols import common
 from .values import Number
 
 Here: TypeAlias = Mapping[Place, Number]
@@ -318,6 +320,7 @@ def as_functions() -> Iterator[None]:
             (Emitter, "apply", apply),
             (Along, "add", add),
             (spmd.Collective, "make", classmethod(collective)),
+            (pieces, "gcd", common),
         ):
             patches.enter_context(patch.object(of, name, function))
         patches.enter_context(patch.object(terms, "int", lambda number: number, create=True))

@@ -7,24 +7,20 @@ A law is a function of numbers that it picks: sizes, coordinates, strides, and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Axis, Devices, Extent, Place, Product, Range, Sub, local, placed, size
+from ...dialects.ranges.algebra import Devices, Place, Product, Range, Sub, SubAxis, placed, size
 from ...dialects.ranges.factor import Factor
 from ...dialects.ranges.windows import windows_of
-from ..redistribute.kinds.all_gather import AllGather
-from ..redistribute.kinds.all_to_all import AllToAll
-from ..redistribute.kinds.folds import AllReduce, ReduceScatter
-from ..redistribute.kinds.local import Cut, Pad, Slice
-from ..redistribute.steps import Step
-from .local_arrays import ANY, ZERO, Element, Folded, Here, Index, Local, as_functions, member, rank
-from .symbols import Law, Nothing, Pick
+from ..redistribute.steps import Step, devices
+from .local_arrays import ANY, ZERO, Element, Folded, Here, Index, Local, member, rank
+from .symbols import Law, Pick
 from .values import Number
-
 
 # What devices have.
 
@@ -39,10 +35,9 @@ def position(r: Range, here: Here, index: Number) -> tuple[str, Number]:
         return ("inside" if 0 <= at and at < size(r) else "outside"), at
     at, minor = 0, 1
     for part in reversed(r.factors if isinstance(r, Product) else (r,)):
-        if isinstance(part, Extent):
-            index, digit = divmod(index, part.n) if minor is not None else (0, index)
-        else:
-            digit = here[part]
+        digit = here.get(part)
+        if digit is None:
+            index, digit = divmod(index, size(part))
         at, minor = at + digit * minor, minor * size(part)
     return "inside", at
 
@@ -76,14 +71,20 @@ def same(pick: Pick, got: Element, wanted: Element) -> bool:
 
 def made(step: Step, x: Local) -> Any:
     """What the ops of a step make of a local array."""
-    with as_functions():
-        return step.ops(x)[-1]  # pyright: ignore[reportArgumentType]
+    return step.ops(x)[-1]  # pyright: ignore[reportArgumentType]
 
 
-# Layouts with any sizes. A text has the factors of each dim, major to minor: names of sizes, and of axes where these are placed.
-# `p*a*m, q --> p*a'*m, q` has the axis a between p and m of the first dim; then a' is an extent, as long as the axis.
+# Layouts of any sizes. A text has the factors of each dim, major to minor: numbers, and names of sizes; a, b and c are
+# axes, d and e parts of one axis. `p*a*m, q --> p*a'*m, q` has the axis a between p and m of the first dim; then a' is an extent, as long as the axis.
 
-AXES = "abcde"
+AXES, PARTS = "abc", "de"
+
+
+def placed_axes(sizes: Mapping[str, Number]) -> dict[str, Place]:
+    """The axes of these names and sizes; d and e are parts of one axis."""
+    axes, parts = ({name: n for name, n in sizes.items() if name in names} for names in (AXES, PARTS))
+    *places, last = Devices((*axes.items(), ("d", prod(parts.values())))).places
+    return dict(zip(axes, places, strict=True)) | {name: SubAxis(last, tuple(parts.values()), i) for i, name in enumerate(parts)}
 
 
 def dims(text: str) -> list[list[str]]:
@@ -91,16 +92,18 @@ def dims(text: str) -> list[list[str]]:
 
 
 class Sized:
-    """Picked sizes, and the layouts that texts describe with them."""
+    """The layouts before and after a step, as a text has them; all sizes are picked but those that are known."""
 
-    def __init__(self, pick: Pick, *texts: str) -> None:
-        names = dict.fromkeys(name for text in texts for name in text if name.isalpha())
-        self.pick, self.sizes = pick, {name: pick.size(name) for name in names}
-        axes = [(name, n) for name, n in self.sizes.items() if name in AXES]
-        self.axes = {axis.name: axis for axis in Devices(tuple(axes)).places}
-        self.here: Here = {axis: pick(f"at {name}", 0, axis.size) for name, axis in self.axes.items()}
+    def __init__(self, pick: Pick, text: str, known: Mapping[str, int]) -> None:
+        self.pick, (self.here_text, self.there_text) = pick, text.split("-->")
+        names = dict.fromkeys(re.findall(r"\d+|[a-z]", text))
+        known = {**known, **{name: int(name) for name in names if name.isdigit()}}
+        self.sizes = {name: known.get(name) or pick.size(name) for name in names}
+        self.axes = placed_axes({name: n for name, n in self.sizes.items() if name in AXES + PARTS})
+        self.here: Here = {axis: pick.digit(f"at {name}", axis.size) for name, axis in self.axes.items()}
+        self.before, self.after = self.layout(self.here_text), self.layout(self.there_text)
 
-    def factors(self, text: str) -> dict[str, tuple[int, Number]]:
+    def spots(self, text: str) -> dict[str, tuple[int, Number]]:
         """The dim and the stride of each axis that is placed."""
         found = dict[str, tuple[int, Number]]()
         for dim, names in enumerate(dims(text)):
@@ -108,21 +111,22 @@ class Sized:
             for name in reversed(names):
                 if name in self.axes:
                     found[name] = dim, stride
-                stride = stride * self.sizes[name[0]]
+                stride = stride * self.sizes[name.rstrip("'")]
         return found
 
     def layout(self, text: str) -> Layout:
-        shape = [prod((self.sizes[name[0]] for name in names), start=1) for names in dims(text)]
-        return Layout.of(shape, [(dim, Factor(self.axes[name], n)) for name, (dim, n) in self.factors(text).items()])
+        shape = [prod(self.sizes[name.rstrip("'")] for name in names) for names in dims(text)]
+        return Layout.of(shape, [(dim, Factor(self.axes[name], stride)) for name, (dim, stride) in self.spots(text).items()])
 
-    def index(self, text: str) -> Index:
-        """An index of the local arrays: a digit for each size that no axis takes."""
+    def index(self) -> Index:
+        """An index of the local arrays after the step: a digit for each size that no axis takes."""
         found = list[Number]()
-        for dim, names in enumerate(dims(text)):
+        for dim, names in enumerate(dims(self.there_text)):
             at: Number = 0
-            for name in (name for name in names if name not in self.axes):
-                n = self.sizes[name[0]]
-                at = at * n + self.pick(f"{name} of {dim}", 0, n)
+            for number, name in enumerate(names):
+                if name not in self.axes:
+                    n = self.sizes[name.rstrip("'")]
+                    at = at * n + self.pick.digit(f"{name} {dim}.{number}", n)
             found.append(at)
         return tuple(found)
 
@@ -131,25 +135,22 @@ def tiled(kind: type[Step], over: str, text: str) -> Law:
     """The law of a step over axes, major to minor, that lie side by side where a layout places them."""
 
     def law(pick: Pick) -> bool:
-        before, after = (side.strip() for side in text.split("-->"))
-        sized = Sized(pick, before, after)
-        have, want = sized.layout(before), sized.layout(after)
-        axes = tuple(sized.axes[name] for name in over)
-        places = [sized.factors(side)[over[-1]] for side in (before, after) if over[-1] in sized.factors(side)]
-        is_fold = "{" in before
+        sized = Sized(pick, text, {})
+        axes, is_fold = tuple(sized.axes[name] for name in over), "{" in text
+        places = [spots[over[-1]] for side in text.split("-->") if over[-1] in (spots := sized.spots(side))]
         step = kind.of(*["add"][:is_fold], axes, *(number for place in places for number in place))
-        step = replace(step, before=have, after=want)
+        step, index = replace(step, before=sized.before, after=sized.after), sized.index()
 
         def part(here: Here, index: Index) -> Element:
-            found = element(have, here, index)
-            return (*(here[axis] for axis in axes), *found) if is_fold else found
+            """What a device has; of a pending fold, its own operand."""
+            return *(here[axis] for axis in axes if is_fold), *element(sized.before, here, index)
 
-        got, index = made(step, Local(have.local_shape, part)), sized.index(after)
-        wanted = element(want, sized.here, index)
-        if is_fold:
-            others = lambda number: member(axes, sized.here, number)
-            positions = wanted
-            wanted = Folded("add", prod(axis.size for axis in axes), lambda n: (*(others(n)[axis] for axis in axes), *positions))
-        return got.shape == want.local_shape and same(pick, got.at(sized.here, index), wanted)
+        def operand(number: Number) -> Element:
+            there = member(axes, sized.here, number)
+            return *(there[axis] for axis in axes), *wanted
+
+        got, wanted = made(step, Local(sized.before.local_shape, part)), element(sized.after, sized.here, index)
+        result = Folded("add", devices(axes), operand) if is_fold else wanted
+        return got.shape == sized.after.local_shape and same(pick, got.at(sized.here, index), result)
 
     return law

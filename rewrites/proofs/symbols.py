@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import gcd, prod
 from operator import is_
 from random import Random
 from typing import Any, TypeAlias
@@ -44,18 +44,29 @@ class Pick:
 
     def __call__(self, name: str, least: Number = 0, end: Number | None = None) -> Number:
         """A number from `least` on and, if it is given, below `end`."""
-        if self.random is not None:
-            last = least + self.spread - 1 if end is None else end - 1
-            if last < least:
-                raise Nothing
-            number = self.random.randint(least, last)
-        else:
-            number = self.given.get(name, least)
-        self.found[name] = number
-        return number
+        last = least + self.spread - 1 if end is None else end - 1
+        if last < least:
+            raise Nothing
+        return self.drawn(name, least, last)
+
+    def drawn(self, name: str, least: int, last: int) -> int:
+        if name not in self.found:
+            drawn = self.random.randint(least, last) if self.random is not None else least
+            self.found[name] = self.given.get(name, drawn)
+        return self.found[name]
+
+    def integer(self, name: str) -> Number:
+        """A number of either sign."""
+        return self.drawn(name, -self.spread, self.spread)
 
     def size(self, name: str) -> Number:
+        """A number that is 1 or larger."""
         return self(name, 1)
+
+    def digit(self, name: str, count: Number) -> Number:
+        """A number below another one. If that is known, so is this."""
+        number = self(name, 0, count)
+        return next(each for each in range(count) if number == each) if type(count) is int else number
 
 
 Law: TypeAlias = Callable[[Pick], bool]
@@ -110,6 +121,7 @@ class Run(Pick):
     upper: dict[str, Symbol] = field(default_factory=dict["str", "Symbol"])
     known: dict[object, bool] = field(default_factory=dict[object, bool])
     """What has been asked."""
+    found: dict[str, int] = field(default_factory=dict[str, int])
     at: int = 0
 
     def __call__(self, name: str, least: Number = 0, end: Number | None = None) -> Number:
@@ -125,8 +137,16 @@ class Run(Pick):
                 raise Nothing
         return made
 
+    def integer(self, name: str) -> Symbol:
+        return self.variable(name)
+
     def variable(self, name: str) -> Symbol:
+        self.found.setdefault(name, 0)
         return Symbol(self, {(name,): 1})
+
+    def rest(self, name: str) -> Symbol:
+        """What a variable is more than its least value, or less than its largest: a number that is not negative."""
+        return Symbol(self, {(f"{name}'s rest",): 1})
 
     def fact(self, made: Callable[[], Any]) -> None:
         if self.same:
@@ -167,7 +187,6 @@ class Run(Pick):
         return Outcome(may, True)
 
     def size(self, name: str) -> Number:
-        """A number that is 1 or larger, and 1 itself where it is 1."""
         number = self(name, 1)
         if self.holds("is zero", (number - 1).terms):
             return 1
@@ -177,26 +196,23 @@ class Run(Pick):
     def is_never_negative(self, terms: Polynomial) -> bool:
         """Whether a polynomial is at least 0 by the bounds of its variables alone.
 
-        A variable is its least value and more, or its largest and less. If all coefficients are then positive, it is.
+        A variable is its least value and more, or its largest and less. If no coefficient is negative then, it is.
         """
-        now, n = dict(terms), 0
-        for name in reversed([*self.lower]):
-            if not any(name in each for each in now):
-                continue
-            falls = any(coefficient < 0 and name in each for each, coefficient in now.items())
-            if falls and name in self.upper:
-                by = self.upper[name] - 1 - Symbol(self, {(f"{name}-",): 1})
-            else:
-                by = self.lower[name] + Symbol(self, {(f"{name}+",): 1})
-            now, n = dict(replaced(now, name, by.terms)), n + 1
-        return all(coefficient >= 0 for coefficient in now.values())
+        now = terms
+        for name in reversed(self.lower):
+            if any(name in each for each in now):
+                falls = any(coefficient < 0 and name in each for each, coefficient in now.items())
+                is_below = falls and name in self.upper
+                by = self.upper[name] - 1 - self.rest(name) if is_below else self.lower[name] + self.rest(name)
+                now = replaced(now, name, by.terms)
+        return all(coefficient >= 0 and not any(name in self.found for name in each) for each, coefficient in now.items())
 
     def numbers(self) -> dict[str, int]:
         """Numbers with which a run comes out like this."""
         if str(self.trail.solver.check()) != "sat":
             return {}
         model = self.trail.solver.model()
-        return {name: model.eval(z3.Int(name), model_completion=True).as_long() for name in self.lower}
+        return {name: model.eval(z3.Int(name), model_completion=True).as_long() for name in self.found}
 
 
 def fact_of(kind: str, term: Any, is_true: bool) -> Any:
@@ -269,6 +285,10 @@ class Symbol:
         return self.terms.get((), 0) if len(self.terms) == (() in self.terms) else None
 
     @property
+    def plain(self) -> Number:
+        return self if self.constant is None else self.constant
+
+    @property
     def term(self) -> Any:
         """The number as a term of the solver."""
         return sum((n * self.run.trail.product(each) if n != 1 else self.run.trail.product(each) for each, n in self.terms.items()), 0)
@@ -300,10 +320,9 @@ class Symbol:
         if len(by.terms) == 1:
             whole, rest = (Symbol(run, terms) for terms in divided(self.terms, by.terms))
             if rest >= 0 and rest < by:
-                return whole, rest
-        number = len(run.lower)
+                return whole.plain, rest.plain
+        number = len(run.found)
         rest = run(f"rest {number}", 0, by)
-        run.lower[f"quotient {number}"] = Symbol.of(run, 0) - (1 << 60)
         whole = run.variable(f"quotient {number}")
         run.fact(lambda: (self - whole * by - rest).term == 0)
         return whole, rest
@@ -412,6 +431,18 @@ def fails(law: Law, pick: Pick) -> str:
         return "" if tried(law, pick) else ", ".join(f"{name} = {number}" for name, number in pick.found.items())
     except Nothing:
         return ""
+
+
+def common(*numbers: Number) -> Number:
+    """The greatest common divisor of numbers, which are multiples of one product of variables."""
+    symbols = [each for each in numbers if type(each) is Symbol]
+    if not symbols:
+        return gcd(*numbers)
+    products = {each for symbol in symbols for each in symbol.terms}
+    if len(products) > 1 or len(symbols) < len(numbers):
+        raise Undecided(f"the greatest common divisor of {', '.join(map(str, numbers))}")
+    (product,) = products
+    return Symbol(symbols[0].run, {product: gcd(*(symbol.terms[product] for symbol in symbols))})
 
 
 class Apart:
