@@ -4,6 +4,10 @@ How many devices there are is a number of the code that emits these steps, which
 and all other numbers are any: extents, blocks, strides, where windows begin, and how long they are.
 """
 
+# What ops do is said of numbers of any kind.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,6 +24,7 @@ from .local_arrays import Element, Here, Local
 from .steps import Sized, element, held, made, same
 from .symbols import Law, Nothing, Pick
 from .values import Number
+
 
 def suppose(truth: object) -> None:
     """The law says nothing about numbers for which this is false."""
@@ -77,7 +82,7 @@ def halo(count: int, here: Rows, *there: Rows) -> Law:
             suppose(have.covers(extent))
         ends = [each(pick, f"after{number or ''}", axis, extent) for number, each in enumerate(there)]
         for want in ends:
-            suppose(have is None or not are_alike(have, want))
+            suppose(have is None or want is None or not are_alike(have, want))
         before = layout(extent, have)
         steps = [Halo(before=before, after=layout(extent, each), dim=0, unit=4, axes=(axis,)) for each in ends]
         got = [made(steps[0], held(before))] if len(steps) == 1 else jointly(steps, before)

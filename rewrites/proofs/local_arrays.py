@@ -6,16 +6,20 @@
 behave like them. An element is what it is of the whole array: its position in each dim; `ZERO`; `ANY`, in padding; or a fold.
 """
 
+# What ops do is said of numbers of any kind.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects import spmd
 from ...dialects.ranges import terms
@@ -105,15 +109,16 @@ def exchange(kind: type[spmd.Collective], axes: Sequence[Place], given: Mapping[
         return permute(axes, given["pairs"], x)
     if issubclass(kind, spmd.PickOp):
         rows, dim = given["rows"], given["dim"]
-        if not all(0 <= row and row < x.shape[dim] for each in rows for row in each):
+        if not all(row >= 0 and row < x.shape[dim] for each in rows for row in each):
             raise ValueError(f"rows {rows} of {x.shape[dim]}")
         shape = put(x.shape, dim, len(rows[0]))
         return x.moved(shape, lambda here, at: put(at, dim, listed(rows[rank(axes, here)], at[dim])))
-    count, own, shape = prod(axis.size for axis in axes), x.at, x.shape
-    if "monoid" in given:
+    count, shape = prod(axis.size for axis in axes), x.shape
 
-        def own(here: Here, index: Index) -> Element:
-            return Folded(given["monoid"], count, lambda number: x.at(member(axes, here, number), index))
+    def own(here: Here, index: Index) -> Element:
+        if "monoid" not in given:
+            return x.at(here, index)
+        return Folded(given["monoid"], count, lambda number: x.at(member(axes, here, number), index))
 
     def part(sender: Here, number: Number, index: Index) -> Element:
         """What a device has for the one with this number."""
@@ -211,9 +216,7 @@ OPS["slice"] = OPS.pop("slice_of")
 
 @moves
 def dynamic_slice(x: Local, *starts: Local, shape: Index) -> Any:
-    return lambda here, at: [
-        first + i for first, i in zip(clamped(here, starts, shape, x.shape), at, strict=True)
-    ]
+    return lambda here, at: [first + i for first, i in zip(clamped(here, starts, shape, x.shape), at, strict=True)]
 
 
 def clamped(here: Here, starts: Sequence[Local], shape: Index, length: Index) -> list[Number]:
@@ -225,7 +228,7 @@ def clamped(here: Here, starts: Sequence[Local], shape: Index, length: Index) ->
 def dynamic_update_slice(shape: Index, x: Local, y: Local, *starts: Local) -> Local:
     def element(here: Here, at: Index) -> Element:
         inner = tuple(i - first for first, i in zip(clamped(here, starts, y.shape, x.shape), at, strict=True))
-        inside = all(0 <= i and i < n for i, n in zip(inner, y.shape, strict=True))
+        inside = all(i >= 0 and i < n for i, n in zip(inner, y.shape, strict=True))
         return y.at(here, inner) if inside else x.at(here, at)
 
     return Local(shape, element, x.dtype)
@@ -235,7 +238,7 @@ def dynamic_update_slice(shape: Index, x: Local, y: Local, *starts: Local) -> Lo
 def pad(shape: Index, x: Local, filling: Local, padding_config: Sequence[tuple[Number, Number, int]]) -> Local:
     def element(here: Here, at: Index) -> Element:
         inner = tuple(i - low for i, (low, *_) in zip(at, padding_config, strict=True))
-        inside = all(0 <= i and i < n for i, n in zip(inner, x.shape, strict=True))
+        inside = all(i >= 0 and i < n for i, n in zip(inner, x.shape, strict=True))
         return x.at(here, inner) if inside else filling.at(here, ())
 
     return Local(shape, element, x.dtype)
@@ -297,7 +300,7 @@ for name, function in {
 
 
 @contextmanager
-def as_functions() -> Iterator[None]:
+def as_functions() -> Generator[None]:
     """While it lasts, code that emits ops makes local arrays, and ranges take numbers of any kind."""
 
     def make(self: Emitter, kind: str, ins: Sequence[Any], dtype: str, shape: Index, /, **params: Any) -> Any:

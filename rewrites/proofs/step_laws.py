@@ -1,6 +1,6 @@
 """Each kind of step with its laws: for which layouts, and for how many devices, if not for any.
 
-    slice   p*c*q*a'*r*b*s --> p*c*q*a*r*b*s     the axis a goes inside c and around b; all of these sizes are any
+slice   p*c*q*a'*r*b*s --> p*c*q*a*r*b*s     the axis a goes inside c and around b; all of these sizes are any
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ class StepLaw:
     kind: str
     what: str
     law: Law
+    text: str = ""
+    """The layouts before and after, if it is stated for given ones."""
+
+    def __str__(self) -> str:
+        return f"{self.text}, {self.what}" if self.text else self.what
 
     def holds(self, pick: Pick) -> bool:
         with as_functions():
@@ -67,16 +72,16 @@ def pending(axes: str, text: str) -> str:
 def of_blocks() -> Iterator[StepLaw]:
     """The laws of steps over axes with any numbers of devices."""
     for what, (axes, text) in TILED.items():
-        yield StepLaw("slice", f"{what}: {text}", tiled(Slice, axes, text))
-        yield StepLaw("all_gather", f"{what}: {turned(text)}", tiled(AllGather, axes, turned(text)))
-        yield StepLaw("reduce_scatter", f"{what}: {pending(axes, text)}", tiled(ReduceScatter, axes, pending(axes, text)))
+        yield StepLaw("slice", what, tiled(Slice, axes, text), text)
+        yield StepLaw("all_gather", what, tiled(AllGather, axes, turned(text)), turned(text))
+        yield StepLaw("reduce_scatter", what, tiled(ReduceScatter, axes, pending(axes, text)), pending(axes, text))
     for what, (axes, text) in MOVES.items():
-        yield StepLaw("all_to_all", f"{what}: {text}", tiled(AllToAll, axes, text))
+        yield StepLaw("all_to_all", what, tiled(AllToAll, axes, text), text)
     for what, (axes, text) in FOLDS.items():
-        yield StepLaw("all_reduce", f"{what}: {text}", tiled(AllReduce, axes, text))
-    yield StepLaw("pad", "p*a*q*b*r, s --> more blocks for each device", resized(Pad))
-    yield StepLaw("cut", "p*a*q*b*r, s --> fewer blocks for each device", resized(Cut))
-    yield StepLaw("cut", "a dim that every device has, from any row on", cut_from)
+        yield StepLaw("all_reduce", what, tiled(AllReduce, axes, text), text)
+    yield StepLaw("pad", "to more blocks for each device", resized(Pad))
+    yield StepLaw("cut", "to fewer blocks for each device", resized(Cut))
+    yield StepLaw("cut", "of a dim that every device has, from any row on", cut_from)
 
 
 PERMUTES = [
@@ -97,15 +102,15 @@ PIECES = [
 
 
 def sizes_text(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return "with " + ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def of_pieces() -> Iterator[StepLaw]:
     """The laws of steps between given numbers of devices."""
     for text, sizes in PERMUTES:
-        yield StepLaw("permute", f"{text}, with {sizes_text(sizes)}", between(permute, text, **sizes))
+        yield StepLaw("permute", sizes_text(sizes), between(permute, text, **sizes), text)
     for text, sizes in PIECES:
-        yield StepLaw("pieces", f"{text}, with {sizes_text(sizes)}", between(pieces, text, **sizes))
+        yield StepLaw("pieces", sizes_text(sizes), between(pieces, text, **sizes), text)
 
 
 def of_halos() -> Iterator[StepLaw]:

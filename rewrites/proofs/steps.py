@@ -5,6 +5,10 @@
 A law is a function of numbers that it picks: sizes, coordinates, strides, and an index.
 """
 
+# What ops do is said of numbers of any kind.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import re
@@ -32,11 +36,12 @@ def position(r: Range, here: Here, index: Number) -> tuple[str, Number]:
         return ("inside" if at < r.length else "padding"), at
     if (window := windows_of(r)) is not None:
         at = rank(placed(window.base), here) * window.stride - window.lo + index
-        return ("inside" if 0 <= at and at < size(r) else "outside"), at
+        return ("inside" if at >= 0 and at < size(r) else "outside"), at
     at, minor = 0, 1
     for part in reversed(r.factors if isinstance(r, Product) else (r,)):
-        digit = here.get(part)
-        if digit is None:
+        if isinstance(part, Place):
+            digit = here[part]
+        else:
             index, digit = divmod(index, size(part))
         at, minor = at + digit * minor, minor * size(part)
     return "inside", at
@@ -74,8 +79,9 @@ def made(step: Step, x: Local) -> Any:
     return step.ops(x)[-1]  # pyright: ignore[reportArgumentType]
 
 
-# Layouts of any sizes. A text has the factors of each dim, major to minor: numbers, and names of sizes; a, b and c are
-# axes, d and e parts of one axis. `p*a*m, q --> p*a'*m, q` has the axis a between p and m of the first dim; then a' is an extent, as long as the axis.
+# Layouts of any sizes. A text has the factors of each dim, major to minor: numbers, and names of sizes. Of these a, b and c are
+# axes, d and e are parts of one axis. `p*a*m, q --> p*a'*m, q` has the axis a between p and m of the first dim; then a' is an
+# extent, as long as the axis.
 
 AXES, PARTS = "abc", "de"
 
@@ -84,7 +90,9 @@ def placed_axes(sizes: Mapping[str, Number]) -> dict[str, Place]:
     """The axes of these names and sizes; d and e are parts of one axis."""
     axes, parts = ({name: n for name, n in sizes.items() if name in names} for names in (AXES, PARTS))
     *places, last = Devices((*axes.items(), ("d", prod(parts.values())))).places
-    return dict(zip(axes, places, strict=True)) | {name: SubAxis(last, tuple(parts.values()), i) for i, name in enumerate(parts)}
+    return dict(zip(axes, places, strict=True)) | {
+        name: SubAxis(last, tuple(parts.values()), i) for i, name in enumerate(parts)
+    }
 
 
 def dims(text: str) -> list[list[str]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import gcd, prod
 from operator import is_
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from unittest.mock import patch
 
 from ...dialects.ground import interned
@@ -272,8 +272,8 @@ class Symbol:
         self.run, self.terms = run, terms
 
     @property
-    def __class__(self) -> type:
-        """Code that asks whether it has an int takes a symbol for one; Python's own code, which would need its digits, does not."""
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Code that asks whether it has an int takes a symbol for one; Python's own, which needs its digits, does not."""
         return int
 
     @staticmethod
@@ -291,7 +291,9 @@ class Symbol:
     @property
     def term(self) -> Any:
         """The number as a term of the solver."""
-        return sum((n * self.run.trail.product(each) if n != 1 else self.run.trail.product(each) for each, n in self.terms.items()), 0)
+        return sum(
+            (n * self.run.trail.product(each) if n != 1 else self.run.trail.product(each) for each, n in self.terms.items()), 0
+        )
 
     def __add__(self, other: Number) -> Symbol:
         return Symbol(self.run, added(dict(self.terms), Symbol.of(self.run, other).terms))
@@ -363,7 +365,7 @@ class Symbol:
         return not self < other
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, int) or (type(other) is Symbol and other.run is not self.run):
+        if (type(other) is Symbol and other.run is not self.run) or not isinstance(other, int):
             return False
         gap = self - other
         if gap.constant is not None:
@@ -374,7 +376,7 @@ class Symbol:
         return self != 0
 
     def __hash__(self) -> int:
-        """Equal numbers have equal hashes, whatever they turn out to be. Of plain numbers, only 0 is among symbols in one set."""
+        """Equal numbers have equal hashes, whatever they turn out to be. Of plain numbers, only 0 is in a set with symbols."""
         return 0
 
     def __index__(self) -> int:
@@ -446,10 +448,11 @@ def common(*numbers: Number) -> Number:
 
 
 class Apart:
-    """The table of terms during a run: terms of symbols are equal if they are made of the same polynomials, and are forgotten."""
+    """The table of terms during a run. Those of symbols are one if they have the same polynomials; they are forgotten."""
 
     def __init__(self) -> None:
-        self.plain, self.own = interned._made, dict[object, Any]()
+        self.plain: Any = interned._made  # pyright: ignore[reportPrivateUsage]
+        self.own = dict[object, Any]()
 
     def get(self, key: object) -> Any:
         known = named(key)
@@ -464,7 +467,8 @@ def named(key: object) -> object:
     """A key with its symbols as they are written; the key itself if it has none."""
     if type(key) is Symbol:
         return "symbol", frozenset(key.terms.items())
-    if type(key) is tuple:
-        parts = tuple(map(named, key))
-        return key if all(map(is_, parts, key)) else parts
-    return key
+    if not isinstance(key, tuple):
+        return key
+    parts = cast("tuple[object, ...]", key)
+    found: tuple[object, ...] = tuple(map(named, parts))
+    return parts if all(map(is_, found, parts)) else found

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
 
+from steps_page import steps_section
+
 from partita.rewrites.proofs.laws import condition_verdicts, every_law, verdict
 from partita.rewrites.rules import rule_files
 from partita.rewrites.rules.rule import Rule
@@ -52,4 +54,5 @@ def page() -> str:
     for file, rule in every_law():
         files.setdefault(file, []).append(rule)
     text = HEAD + "\n".join(row for file, rules in files.items() for row in rows(file, rules) if row)
+    text += "\n".join(steps_section())
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
