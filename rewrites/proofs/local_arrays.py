@@ -113,7 +113,7 @@ def exchange(kind: type[spmd.Collective], axes: Sequence[Place], given: Mapping[
             raise ValueError(f"rows {rows} of {x.shape[dim]}")
         shape = put(x.shape, dim, len(rows[0]))
         return x.moved(shape, lambda here, at: put(at, dim, listed(rows[rank(axes, here)], at[dim])))
-    count, shape = prod(axis.size for axis in axes), x.shape
+    count = prod(axis.size for axis in axes)
 
     def own(here: Here, index: Index) -> Element:
         if "monoid" not in given:
@@ -136,14 +136,18 @@ def exchange(kind: type[spmd.Collective], axes: Sequence[Place], given: Mapping[
         row, sender = divmod(row, count)
         return part(member(axes, here, sender), rank(axes, here), put(index, dim, row * block + rest))
 
-    for names, resize in ((kind.SPLITS, lambda n: n // count), (kind.JOINS, lambda n: n * count)):
+    return Local(shape_after(kind, given, count, x.shape), element, x.dtype)
+
+
+def shape_after(kind: type[spmd.Collective], given: Mapping[str, Any], count: Number, shape: Index) -> Index:
+    """The shape of what a collective leaves; `ValueError` if blocks do not divide a dim."""
+    for names, unit in ((kind.SPLITS, count), (kind.JOINS, 1)):
         if names is not None:
             dim, block = (given[name] for name in names)
-            group = count * block if names is kind.SPLITS else block
-            if block < 1 or shape[dim] % group != 0:
+            if block < 1 or shape[dim] % (unit * block) != 0:
                 raise ValueError(f"blocks of {block} do not divide {shape[dim]}")
-            shape = put(shape, dim, resize(shape[dim]))
-    return Local(shape, element, x.dtype)
+            shape = put(shape, dim, shape[dim] // count if names is kind.SPLITS else shape[dim] * count)
+    return shape
 
 
 def permute(axes: Sequence[Place], pairs: Sequence[tuple[int, int]], x: Local) -> Local:

@@ -90,9 +90,9 @@ def placed_axes(sizes: Mapping[str, Number]) -> dict[str, Place]:
     """The axes of these names and sizes; d and e are parts of one axis."""
     axes, parts = ({name: n for name, n in sizes.items() if name in names} for names in (AXES, PARTS))
     *places, last = Devices((*axes.items(), ("d", prod(parts.values())))).places
-    return dict(zip(axes, places, strict=True)) | {
-        name: SubAxis(last, tuple(parts.values()), i) for i, name in enumerate(parts)
-    }
+    found: dict[str, Place] = dict(zip(axes, places, strict=True))
+    found |= {name: SubAxis(last, tuple(parts.values()), i) for i, name in enumerate(parts)}
+    return found
 
 
 def dims(text: str) -> list[list[str]]:
