@@ -11,6 +11,11 @@
       programs        a law of programs, whose indices are not written
       lemmas          what proofs use, proved once
       verdict         what is known of a law
+    step_laws         each kind of step of a redistribution, with its laws
+      exchanges       permutes, halos, pieces, pads and cuts, as laws
+      steps           what layouts say that devices have; the steps over axes of any size, as laws
+      local_arrays    what ops do to local arrays, as functions of a device and an index
+      symbols         code that takes ints, run for all ints
     values            what terms stand for: arrays, pairs, what devices hold
     world             what a meaning may ask of numbers; Python's own numbers
       terms           terms of the solver, for all sizes at once
@@ -20,5 +25,7 @@
 A meaning in `heads` is one function for the solver and for Python's numbers, and no law is written anywhere but in its file:
 a law that is changed is proved as it is then.
 
-Imports `rules`, and for laws of programs `laws`.
+A step is a law about the code that emits it: it is run for any numbers, with functions in the place of ops.
+
+Imports `rules`, for laws of programs `laws`, and for steps `redistribute`.
 """

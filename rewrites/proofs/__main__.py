@@ -14,6 +14,7 @@ from rich.table import Table
 from ...dialects.ground.errors import Error
 from .laws import NOT_PROVED, condition_verdicts, every_law, verdict
 from .lemmas import lemmas
+from .step_laws import NOT_PROVED as STEPS_NOT_PROVED, step_laws, step_verdict
 
 STYLE = {"proved": "green", "refuted": "red", "not proved": "yellow"}
 
@@ -40,9 +41,27 @@ def main(names: list[str]) -> int:
         count, proved = count + 1, proved + (found.state == "proved")
     console.print(table)
     console.print(f"{proved} of {count} laws are proved, in {perf_counter() - start:.1f} s")
+    wrong += print_steps(console, names)
     for each in wrong:
         console.print(f"not as stated: {each}", style="red", markup=False)
     return 1 if wrong else 0
+
+
+def print_steps(console: Console, names: list[str]) -> list[str]:
+    """Prints a row for each law of a step. Returns those that are not proved."""
+    table, start = Table("step", "law", "", "how, or why not", "ms", title="Steps", title_justify="left"), perf_counter()
+    wrong, laws = list[str](), [each for each in step_laws() if not names or each.kind in names]
+    for law in laws:
+        before = perf_counter()
+        found = step_verdict(law)
+        took = f"{(perf_counter() - before) * 1e3:.0f}"
+        table.add_row(law.kind, str(law), f"[{STYLE[found.state]}]{found.state}[/]", found.how, took)
+        wrong += [f"{law.kind}: {law}: {found}"] if found.state != "proved" else []
+    for kind, why in STEPS_NOT_PROVED.items() if not names else ():
+        table.add_row(kind, "", f"[{STYLE['not proved']}]not proved[/]", why, "")
+    console.print(table)
+    console.print(f"{len(laws) - len(wrong)} of {len(laws)} laws of steps are proved, in {perf_counter() - start:.1f} s")
+    return wrong
 
 
 if __name__ == "__main__":

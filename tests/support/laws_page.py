@@ -12,6 +12,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from steps_page import steps_section
+
 from partita.rewrites.proofs.laws import condition_verdicts, every_law, verdict
 from partita.rewrites.rules import rule_files
 from partita.rewrites.rules.rule import Rule
@@ -73,4 +75,5 @@ def page() -> str:
         files.setdefault(file, []).append(rule)
     known = told_by("law_pictures"), told_by("demo_firings")
     text = HEAD + "\n".join(row for file, rules in files.items() for row in rows(file, rules, *known) if row)
+    text += "\n".join(steps_section())
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"

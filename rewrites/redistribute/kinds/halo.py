@@ -14,7 +14,7 @@ Rows outside of the range are zeros.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
@@ -193,8 +193,9 @@ def hops(have: Factor | None, want: Factor, extent: int) -> tuple[Hop, ...]:
     if have is None:
         return ()
     apart, is_alike = abs(have.stride), abs(have.stride) == abs(want.stride)
-    first_turn = max(0, want.begin) // have.span * have.span
-    turns = range(first_turn, min(want.end, extent), have.span) if have.is_in_turn(extent) else (0,)
+    turns: Iterable[int] = (0,)
+    if have.is_in_turn(extent):
+        turns = range(max(0, want.begin) // have.span * have.span, min(want.end, extent), have.span)
     # Where windows overlap, a device owns its block; what follows the last one is that one's.
     lead = max(0, min(have.before, have.width - apart))
     owned = sorted((turn + have.start(device) + lead, device, turn) for turn in turns for device in range(have.size))
