@@ -47,7 +47,7 @@ def is_field(world: World, x: Any) -> bool:
 
 
 def widens(world: World, x: Any) -> bool:
-    """Whether a cast keeps every number."""
+    """Whether a cast keeps every number: one to integers cuts fractions off. That others round is no part of the meaning."""
     return world.cast == "keeps"
 
 

@@ -106,6 +106,7 @@ overlaid_directly: slice(a, m, over(k, x, y)) => select(among(a, m, k, x), slice
 first_twice: mask(first(a), x) + mask(first(a), y) => mask(first(a), x + y)
 inwards: sum(r, x) - y => sum(r, x) + -y
 apart: sum(r, x + y) => sum(r, x) + sum(r, y)
+sorted_twice: sort(s, sort(s, x)) => sort(s, x)
 gathered: slice(a, i, s, all_gather(a, i, s, x)) => x
 """
 
@@ -132,6 +133,8 @@ slice(a, m, over(k, x, y)) => over(0, slice(a, m, after(k, x)), slice(a, m, y))
 x + sum(a, y) => sum(a, x + y)
 sum(r, x) * sum(r, y) => sum(r, x * y)
 y / sum(r, x) => sum(r, y / x)
+sort(s, build(a, m, x)) => build(a, m, sort(s, x))
+fold(u, part(n, cover(a, x))) => sum(a, fold(u, x))
 slice(b, i, s, all_gather(a, i, s, x)) => permute(a, b, x) where a != b
 slice(a, j, t, all_gather(a, i, s, x)) => all_to_all(a, j, t, i, s, x) where i != j
 slice(L, build(M, x)) => x
@@ -163,11 +166,12 @@ PADDED = {
     "take(k, part(n, build(a, m, x))) => sum(a, mask(mine(a, m, k), take(shift(a, m, k), x)))": "proved",
     # A position behind the array may lie in the padding of a block, where something else stands than zero.
     "find(k, part(n, build(a, m, x))) => sum(a, find(shift(a, m, k), x))": "refuted",
+    "find(k, part(n, build(a, m, x))) => sum(a, find(shift(a, m, k), fill(within(a, m, n), 0, x)))": "proved",
 }
 
 
 @pytest.mark.parametrize("law", PADDED)
-def test_of_a_padded_array_a_lookup_needs_no_more_but_finding_zero_outside_does(law: str) -> None:
+def test_of_a_padded_array_a_lookup_needs_no_more_but_finding_zero_outside_needs_zeros_behind_its_end(law: str) -> None:
     assert prove(rule_of(f"padded: {law}")).state == PADDED[law]
 
 
