@@ -38,7 +38,7 @@ def product(*factors: Range | int) -> Range:
     """
     flat: list[Range] = []
     for factor in factors:
-        _append(flat, Extent(factor) if isinstance(factor, int) else factor)
+        _append(flat, factor if isinstance(factor, Range) else Extent(factor))
     if _ZERO in flat:
         return _ZERO
     for i in range(len(flat) - 2, -1, -1):
@@ -70,7 +70,7 @@ def sum_(*terms: Range | int) -> Range:
     """
     flat: list[Range] = []
     for given in terms:
-        term = Extent(given) if isinstance(given, int) else given
+        term = given if isinstance(given, Range) else Extent(given)
         flat += term.terms if isinstance(term, Sum) else () if term is _ZERO else (term,)
     return flat[0] if len(flat) == 1 else Sum(tuple(flat)) if flat else _ZERO
 
@@ -82,7 +82,7 @@ def sub(base: Range | int, offset: int, length: int, step: int = 1) -> Range:
     sub(sub(512, 128, 256), 0, 128, 2)  -->  512[128 : 128 : 2]
     ```
     """
-    r = Extent(base) if isinstance(base, int) else base
+    r = base if isinstance(base, Range) else Extent(base)
     size = known_size(r)
     if size is not None and length > 0 and offset + (length - 1) * step >= size:
         raise Error(f"`{r}` has {size} indices: [{offset} : {length} : {step}] reaches beyond them")
@@ -99,7 +99,7 @@ def pad(base: Range | int, lo: int, hi: int) -> Range:
     pad(pad(512, 0, 3), 1, 1)  -->  pad(512, 1, 4)
     ```
     """
-    r = Extent(base) if isinstance(base, int) else base
+    r = base if isinstance(base, Range) else Extent(base)
     if lo == hi == 0:
         return r
     return Pad(r.base, r.lo + lo, r.hi + hi) if isinstance(r, Pad) and lo >= 0 and hi >= 0 else Pad(r, lo, hi)
@@ -112,7 +112,7 @@ def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: i
     window(window(64, 2, 3, 1, 1), 1, 5, 1, 2)  -->  win<2,7,1,3>(64)
     ```
     """
-    r = Extent(base) if isinstance(base, int) else base
+    r = base if isinstance(base, Range) else Extent(base)
     made = Window(r, stride, kernel, dilation if kernel > 1 else 1, lo)
     if (stride, kernel, lo) == (1, 1, 0):
         return r

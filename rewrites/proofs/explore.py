@@ -1,0 +1,361 @@
+"""Runs ordinary code over numbers that stand for any, and proves that it says true on every path.
+
+A law is a Python predicate: it makes numbers by `given`, calls the code that it is about, and returns whether what came out is
+right. `explore` runs it once for each feasible sequence of outcomes of the comparisons on its way, each time with numbers that
+are polynomials. A comparison that both ways are possible for is taken both ways. `a // b` and `a % b` become numbers of their
+own, with `a = q·b + r` and `0 <= r < b`, except for what the polynomials say: `(c·n + j) // n` is `c` if `0 <= j < n`.
+
+    def law(given):
+        n, p = given.number("n", 1), given.number("p", 1)
+        return size(product(Extent(n), Axis("a", p))) == n * p      -->   proved: on 1 path
+
+If a path ends with false, numbers for it are looked for, and the law is run again over these ints. Only if it is false there is
+it refuted. A law returns None where it says nothing; an `Error` says nothing either.
+
+    lambda given: given.number("n") + 4 != 20                     -->   refuted: n = 16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement, islice, product
+from typing import Any, TypeAlias
+
+from ...dialects.ground.errors import Error
+from .natural import Polynomial, constant, variable
+from .solver import EFFORT, answer, need, z3
+from .symbol import Symbol, TooLong
+from .verdict import Verdict
+
+Law: TypeAlias = Callable[[Any], "bool | None"]
+"""A predicate of `Path` or `Ints`. Its numbers are ints, as far as the code that it calls can tell."""
+
+MOST_PATHS = 400
+MOST_DECISIONS = 60
+LARGEST = 12
+"""The largest number in a counter-example."""
+
+
+def another(name: str, names: Container[str]) -> str:
+    """A name that is not among some."""
+    return another(f"{name}'", names) if name in names else name
+
+
+@dataclass(eq=False)
+class Ints:
+    """Gives a law ints: those of a counter-example."""
+
+    numbers: Mapping[str, int]
+    others: int = 0
+    """What other numbers are."""
+    read: dict[str, int] = field(default_factory=dict[str, int])
+
+    def number(self, name: str, least: int = 0) -> int:
+        """A number that is so large at least. A name that is given again is another one."""
+        name = another(name, self.read)
+        self.read[name] = max(least, self.numbers.get(name, self.others))
+        return self.read[name]
+
+    def integer(self, name: str) -> int:
+        """A number of either sign."""
+        name = another(name, self.read)
+        self.read[name] = self.numbers.get(name, self.others) - self.numbers.get(f"-{name}", 0)
+        return self.read[name]
+
+    def index(self, name: str, size: int) -> int | None:
+        """A number below another one; None if there is none."""
+        made = self.number(name)
+        return made if made < size else None
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {number}" for name, number in self.read.items())
+
+
+@dataclass(eq=False)
+class Path:
+    """One run of a law: what its comparisons were taken to say, and what follows for its numbers."""
+
+    script: list[tuple[bool, bool]]
+    """The outcomes to take first, each with whether the opposite is still to be taken."""
+    asked: dict[str, bool]
+    """What the solver was asked on all paths, and whether it can be."""
+    taken: list[tuple[bool, bool]] = field(default_factory=list[tuple[bool, bool]])
+    names: list[str] = field(default_factory=list[str])
+    facts: list[Polynomial] = field(default_factory=list[Polynomial])
+    """What is 0 or more, besides each variable."""
+    zeros: list[Polynomial] = field(default_factory=list[Polynomial])
+    """What is 0, and says of no variable what it is."""
+    least: dict[str, int] = field(default_factory=dict[str, int])
+    """What variables are at least."""
+    known: dict[str, Polynomial] = field(default_factory=dict[str, Polynomial])
+    """What variables are equal to."""
+    splits: dict[tuple[str, str], tuple[Symbol, Symbol]] = field(default_factory=dict[tuple[str, str], tuple[Symbol, Symbol]])
+    fresh: int = 0
+
+    # Numbers.
+
+    def number(self, name: str, least: int = 0) -> Symbol:
+        made = variable(self.named(name))
+        if least:
+            self.add(made - constant(least))
+        return Symbol(made, self)
+
+    def named(self, name: str) -> str:
+        self.names.append(another(name, self.names))
+        return self.names[-1]
+
+    def integer(self, name: str) -> Symbol:
+        name = self.named(name)
+        return Symbol(variable(name) - variable(f"-{name}"), self)
+
+    def index(self, name: str, size: Symbol | int) -> Symbol | None:
+        made = self.number(name)
+        return made if made < size else None
+
+    # Questions.
+
+    def at_least_zero(self, asked: Polynomial) -> bool:
+        asked = self.reduced(asked)
+        below = constant(-1) - asked
+        if (known := self.surely(asked)) or self.surely(below):
+            return known
+        return self.decide(asked, below, lambda: self.add(asked), lambda: self.add(below))
+
+    def is_zero(self, asked: Polynomial) -> bool:
+        asked = self.reduced(asked)
+        minus = asked.times(-1)
+        if asked.value is not None:
+            return asked.value == 0
+        if any(self.surely(each - constant(1)) for each in (asked, minus)):
+            return False
+        if (shared := asked.common()) and len(asked.terms) > 1:
+            # A product is 0 if one of its factors is.
+            rest = asked.over(Polynomial({shared: 1}))
+            return any(self.is_zero(variable(name)) for name in shared) or self.is_zero(rest)
+        for one, other in ((asked, minus), (minus, asked)):
+            if self.surely(one):
+                return self.decide(other, one - constant(1), lambda: self.equate(asked), lambda: self.add(one - constant(1)))
+        if equal := self.at_least_zero(asked) and self.at_least_zero(minus):
+            self.equate(asked)
+        return equal
+
+    def surely(self, asked: Polynomial) -> bool:
+        """Whether it is seen at once that something is 0 or more: by the least that each variable is, and one fact."""
+        return any(self.shifted(asked - each).is_natural for each in (constant(0), *self.facts))
+
+    def shifted(self, each: Polynomial) -> Polynomial:
+        for name in each.variables & self.least.keys():
+            each = each.replaced(name, variable(name) + constant(self.least[name]))
+        return each
+
+    def decide(self, yes: Polynomial, no: Polynomial, take: Callable[[], None], leave: Callable[[], None]) -> bool:
+        """Takes an outcome that is possible: the one that the script says, or the first."""
+        number = len(self.taken)
+        if number >= MOST_DECISIONS:
+            raise TooLong(f"a path has {MOST_DECISIONS} comparisons")
+        if number < len(self.script):
+            outcome, other = self.script[number]
+        else:
+            outcome = self.may(yes)
+            other = outcome and self.may(no)
+        self.taken.append((outcome, other))
+        (take if outcome else leave)()
+        return outcome
+
+    def may(self, new: Polynomial) -> bool:
+        """Whether a fact can hold, where each product of variables is taken for a number of its own, and so are facts' products."""
+        facts = [*self.facts, *(variable(name) - constant(least) for name, least in self.least.items()), new]
+        facts += [sign for each in self.zeros for sign in (each, each.times(-1))]
+        variables = sorted({name for each in facts for name in each.variables})
+        top = max(2, *(each.degree for each in facts))
+        many = [each * variable(name) for each in facts for name in variables if each.degree < top]
+        if len(facts) <= 10:
+            many += [x * y for x, y in combinations_with_replacement(facts, 2) if x.degree + y.degree <= top]
+        if (text := linear([*facts, *many])) not in self.asked:
+            solver = z3.SimpleSolver()
+            solver.set("rlimit", EFFORT)
+            solver.from_string(text)
+            self.asked[text] = solver.check() != z3.unsat
+        return self.asked[text]
+
+    # Facts.
+
+    def reduced(self, each: Polynomial) -> Polynomial:
+        for name in sorted(each.variables & self.known.keys()):
+            each = each.replaced(name, self.known[name])
+        return each
+
+    def add(self, fact: Polynomial) -> None:
+        """Takes note that something is 0 or more."""
+        fact = self.reduced(fact)
+        (only, n), *others = [(each, n) for each, n in fact.terms.items() if each] or [((), 0)]
+        if not others and len(only) == 1 and n == 1:
+            self.least[only[0]] = max(self.least.get(only[0], 0), -fact.terms.get((), 0))
+        elif self.surely(fact.times(-1)):
+            self.equate(fact)
+        elif not self.surely(fact):
+            self.facts.append(fact)
+
+    def equate(self, zero: Polynomial) -> None:
+        """Takes note that something is 0, and puts what follows for a variable in its place everywhere."""
+        zero = self.without_positive(self.reduced(zero))
+        for name in sorted(zero.variables, key=lambda name: (name.startswith("%"), name)):
+            if (value := zero.solved(name)) is not None:
+                self.replace(name, value)
+                return
+        if zero.value is None:
+            self.zeros.append(zero)
+
+    def replace(self, name: str, value: Polynomial) -> None:
+        self.known = {other: each.replaced(name, value) for other, each in self.known.items()}
+        self.known[name] = value
+        facts, self.facts = [*self.facts, value - constant(self.least.pop(name, 0))], []
+        for each in facts:
+            self.add(each)
+        zeros, self.zeros = self.zeros, []
+        for each in zeros:
+            self.equate(each)
+
+    def without_positive(self, zero: Polynomial) -> Polynomial:
+        """The other factor of a product with variables that are not 0."""
+        positive = tuple(name for name in zero.common() if self.least.get(name, 0) > 0)
+        return zero.over(Polynomial({positive: 1}))
+
+    def digits(self, number: Polynomial, block: Polynomial) -> tuple[Symbol, Symbol]:
+        """The quotient and the remainder by a positive number."""
+        number, block = self.reduced(number), self.reduced(block)
+        quotient = number.over(block)
+        rest = number - quotient * block
+        if rest.value is not None and block.value is not None:
+            more, left = divmod(rest.value, block.value)
+            return Symbol(quotient + constant(more), self), Symbol(constant(left), self)
+        key = str(rest), str(block)
+        if key not in self.splits:
+            self.splits[key] = self.split(rest, block)
+        more_, left_ = self.splits[key]
+        return Symbol(quotient + more_.polynomial, self), left_
+
+    def split(self, rest: Polynomial, block: Polynomial) -> tuple[Symbol, Symbol]:
+        is_natural = self.at_least_zero(rest)
+        if is_natural and self.at_least_zero(block - rest - constant(1)):
+            return Symbol(constant(0), self), Symbol(rest, self)
+        self.fresh += 1
+        more, left = variable(f"%q{self.fresh}"), variable(f"%r{self.fresh}")
+        self.add(more - constant(1))
+        more = more if is_natural else more.times(-1)
+        self.equate(rest - more * block - left)
+        self.add(block - left - constant(1))
+        return Symbol(more, self), Symbol(left, self)
+
+    # A path that ends with false.
+
+    def numbers(self, effort: int) -> Mapping[str, int] | None:
+        """Numbers for which the path is taken; None if there are none. Raises TooLong if that is not found out."""
+        every = [*self.facts, *self.zeros, *self.known.values(), *map(variable, self.least)]
+        names = {name: z3.Int(name) for name in sorted({name for each in every for name in each.variables})}
+
+        def term(one: Polynomial) -> Any:
+            return z3.Sum(
+                [z3.IntVal(0), *(z3.Product([z3.IntVal(n), *map(names.__getitem__, each)]) for each, n in one.terms.items())]
+            )
+
+        facts = [*(each >= 0 for each in names.values()), *(term(each) >= 0 for each in self.facts)]
+        facts += [term(each) == 0 for each in self.zeros]
+        facts += [names[each] >= least for each, least in self.least.items()]
+        small = [each <= LARGEST for each in (*names.values(), *map(term, self.known.values()))]
+        for tried in ([*facts, *small], facts):
+            found, model = answer(tried, effort)
+            if found == "sat":
+                terms = {**names, **{name: term(each) for name, each in self.known.items()}}
+                return {name: model.eval(each, model_completion=True).as_long() for name, each in terms.items()}
+        if found == "unsat":
+            return None
+        raise TooLong("the solver does not know whether a path can be")
+
+
+def linear(facts: list[Polynomial]) -> str:
+    """Facts as text for the solver, each product as one number."""
+    names = {each: f"|{'·'.join(each)}|" for each in sorted({each for one in facts for each in one.terms if each})}
+    lines = [f"(declare-const {name} Int)(assert (>= {name} 0))" for name in names.values()]
+    for one in facts:
+        terms = " ".join(_number(n) if not each else f"(* {_number(n)} {names[each]})" for each, n in one.terms.items())
+        lines.append(f"(assert (>= (+ 0 {terms}) 0))")
+    return "\n".join(lines)
+
+
+def _number(n: int) -> str:
+    return str(n) if n >= 0 else f"(- {-n})"
+
+
+def explore(law: Law, effort: int = EFFORT) -> Verdict:
+    """Proves a law on every path, or refutes it. Raises Error if Z3 is not installed."""
+    need()
+    script: list[tuple[bool, bool]] | None = []
+    asked: dict[str, bool] = {}
+    count = said = 0
+    while script is not None:
+        path = Path(script, asked)
+        try:
+            holds = law(path)
+        except Error:
+            holds = None
+        except IndexError:
+            holds = False
+        except (TooLong, TypeError) as error:
+            # Code that counts one by one cannot run over numbers that stand for any.
+            return Verdict("not proved", str(error))
+        count, said = count + 1, said + (holds is not None)
+        if holds is not None and not holds and (found := _fails(law, path, effort)) is not None:
+            return found
+        if count == MOST_PATHS:
+            return Verdict("not proved", f"more than {MOST_PATHS} paths")
+        script = following(path)
+    if not said:
+        return Verdict("not proved", "it never says anything")
+    return Verdict("proved", f"on {said} path{'s' * (said != 1)}")
+
+
+def following(path: Path) -> list[tuple[bool, bool]] | None:
+    """The outcomes of the next run: of those of this one the last that can be otherwise is."""
+    *before, (outcome, other) = path.taken or [(False, False)]
+    while before and not other:
+        outcome, other = before.pop()
+    return [*before, (not outcome, False)] if other else None
+
+
+def _fails(law: Law, path: Path, effort: int) -> Verdict | None:
+    import os
+    if os.environ.get("DBG"): print("FALSE", "known", {k:str(v) for k,v in path.known.items()}, "facts", [*map(str,path.facts)], "zeros", [*map(str,path.zeros)], path.least)
+    """What is known of a law that says false on a path; None if the path cannot be."""
+    try:
+        numbers = path.numbers(effort)
+    except TooLong as error:
+        return Verdict("not proved", str(error))
+    if numbers is None:
+        return None
+    return replayed(law, numbers) or Verdict("not proved", f"over ints the law holds for {numbers}")
+
+
+def replayed(law: Law, numbers: Mapping[str, int]) -> Verdict | None:
+    """The law for these ints; None if it holds."""
+    given = Ints(numbers)
+    try:
+        holds = law(given)
+    except Error:
+        return None
+    return Verdict("refuted", str(given)) if holds is not None and not holds else None
+
+
+def satisfiable(law: Law) -> str | None:
+    """Small ints for which a law says something, and that it holds: each of them 2, if that can be."""
+    first = Ints({}, 2)
+    law(first)
+    for values in islice(product((2, 1, 4, 0, 3), repeat=len(first.read)), 5_000):
+        given = Ints(dict(zip(first.read, values, strict=True)), 2)
+        try:
+            if law(given):
+                return str(given)
+        except Error:
+            continue
+    return None
