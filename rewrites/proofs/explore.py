@@ -33,6 +33,8 @@ Law: TypeAlias = Callable[[Any], "bool | None"]
 
 MOST_PATHS = 400
 MOST_DECISIONS = 60
+UNREACHED = 2**62
+"""What no number is compared with: the limits of integers in files."""
 LARGEST = 12
 """The largest number in a counter-example."""
 
@@ -118,6 +120,8 @@ class Path:
     def at_least_zero(self, asked: Polynomial) -> bool:
         asked = self.reduced(asked)
         below = constant(-1) - asked
+        if abs(asked.terms.get((), 0)) >= UNREACHED:
+            return asked.terms[()] > 0
         if (known := self.surely(asked)) or self.surely(below):
             return known
         return self.decide(asked, below, lambda: self.add(asked), lambda: self.add(below))
@@ -142,12 +146,16 @@ class Path:
 
     def surely(self, asked: Polynomial) -> bool:
         """Whether it is seen at once that something is 0 or more: by the least that each variable is, and one fact."""
-        return any(self.shifted(asked - each).is_natural for each in (constant(0), *self.facts))
+        return self.is_natural(asked) or any(self.is_natural(asked - each) for each in self.facts)
 
-    def shifted(self, each: Polynomial) -> Polynomial:
-        for name in each.variables & self.least.keys():
-            each = each.replaced(name, variable(name) + constant(self.least[name]))
-        return each
+    def is_natural(self, each: Polynomial) -> bool:
+        top = each.degree
+        if any(n < 0 and len(product_) == top for product_, n in each.terms.items()):
+            return False
+        for name in sorted(each.variables):
+            if least := self.least.get(name, 0):
+                each = each.replaced(name, variable(name) + constant(least))
+        return each.is_natural
 
     def decide(self, yes: Polynomial, no: Polynomial, take: Callable[[], None], leave: Callable[[], None]) -> bool:
         """Takes an outcome that is possible: the one that the script says, or the first."""
@@ -165,14 +173,20 @@ class Path:
 
     def may(self, new: Polynomial) -> bool:
         """Whether a fact can hold, where each product of variables is taken for a number of its own, and so are facts' products."""
-        facts = [*self.facts, *(variable(name) - constant(least) for name, least in self.least.items()), new]
-        facts += [sign for each in self.zeros for sign in (each, each.times(-1))]
-        variables = sorted({name for each in facts for name in each.variables})
+        facts = [*self.facts, *(sign for each in self.zeros for sign in (each, each.times(-1))), new]
+        least = [variable(name) - constant(least) for name, least in self.least.items() if least]
+        if not self.can([*facts, *least]):
+            return False
         top = max(2, *(each.degree for each in facts))
-        many = [each * variable(name) for each in facts for name in variables if each.degree < top]
-        if len(facts) <= 10:
-            many += [x * y for x, y in combinations_with_replacement(facts, 2) if x.degree + y.degree <= top]
-        if (text := linear([*facts, *many])) not in self.asked:
+        if top == 2 and all(each.degree < 2 for each in facts):
+            return True
+        names = sorted({name for each in facts if each.degree > 1 for name in each.variables})
+        many = [each * variable(name) for each in facts for name in names if each.degree < top]
+        many += [x * y for x, y in combinations_with_replacement(facts, 2) if x.degree + y.degree <= top and len(facts) <= 10]
+        return self.can([*facts, *least, *many])
+
+    def can(self, facts: list[Polynomial]) -> bool:
+        if (text := linear(facts)) not in self.asked:
             solver = z3.SimpleSolver()
             solver.set("rlimit", EFFORT)
             solver.from_string(text)
@@ -195,7 +209,7 @@ class Path:
         elif self.surely(fact.times(-1)):
             self.equate(fact)
         elif not self.surely(fact):
-            self.facts.append(fact)
+            self.facts = [*(each for each in self.facts if not self.is_natural(each - fact)), fact]
 
     def equate(self, zero: Polynomial) -> None:
         """Takes note that something is 0, and puts what follows for a variable in its place everywhere."""
@@ -226,6 +240,12 @@ class Path:
         """The quotient and the remainder by a positive number."""
         number, block = self.reduced(number), self.reduced(block)
         quotient = number.over(block)
+        for tried in (constant(0), quotient):
+            rest = number - tried * block
+            if self.surely(rest) and self.surely(block - rest - constant(1)):
+                return Symbol(tried, self), Symbol(rest, self)
+        if len(block.terms) > 1 and not self.surely(number - quotient * block):
+            quotient = constant(0)
         rest = number - quotient * block
         if rest.value is not None and block.value is not None:
             more, left = divmod(rest.value, block.value)

@@ -145,9 +145,9 @@ KINDS: dict[str, Maker] = {
 }
 """A range of each kind, of any sizes, at any coordinates."""
 ONE = [(each,) for each in KINDS]
-TWO = list(every_pair(KINDS, KINDS))
-SIMPLE = ("n", "a", "n + m")
-THREE = [*every_pair(SIMPLE, SIMPLE, SIMPLE), *((each, "n", "n") for each in KINDS), *(("n", each, "n") for each in KINDS)]
+SIMPLE = ("n", "a")
+TWO = list(dict.fromkeys([*every_pair(KINDS, SIMPLE), *every_pair(SIMPLE, KINDS)]))
+THREE = [*((each, "a", "n") for each in KINDS), ("n", "n + m", "a"), ("a", "n", "n[o : l : s]")]
 
 
 def _part(given: Given, name: str, base: Range) -> Range | None:
@@ -296,3 +296,158 @@ def products_distribute(given: Given, *kinds: str) -> bool | None:
         return None
     r1, r2, s = made
     return equal(given, Product((Sum((r1, r2)), s)), sum_(product(r1, s), product(r2, s)), at)
+
+
+# Parts and pads.
+
+
+@law("whole part", "A part that is all of a range is the range.", "r[0 : |r| : 1] = r", ONE)
+def whole_part(given: Given, kind: str) -> bool | None:
+    at: Coordinates = {}
+    made = ranges(given, [kind], at)
+    if made is None:
+        return None
+    (r,) = made
+    return sub(r, 0, size(r)) is r and equal(given, Sub(r, 0, size(r)), r, at)
+
+
+@law("part of a part", "A part of a part is a part.", "r[a : n : s][b : m : t] = r[a + b·s : m : s·t]", [("n",), ("a",), ("a*n",)])
+def part_of_a_part(given: Given, kind: str) -> bool | None:
+    at: Coordinates = {}
+    made = ranges(given, [kind], at)
+    inner = None if made is None else _part(given, "x", made[0])
+    if not isinstance(inner, Sub):
+        return None
+    outer = _part(given, "y", inner)
+    if not isinstance(outer, Sub):
+        return None
+    return equal(given, outer, sub(inner, outer.offset, outer.length, outer.step), at)
+
+
+@law("no pad", "A pad of no elements is its base.", "pad(r, 0, 0) = r", ONE)
+def no_pad(given: Given, kind: str) -> bool | None:
+    at: Coordinates = {}
+    made = ranges(given, [kind], at)
+    return None if made is None else pad(made[0], 0, 0) is made[0] and equal(given, Pad(made[0], 0, 0), made[0], at)
+
+
+@law("pad of a pad", "Pads around pads are one.", "pad(pad(r, a, b), c, d) = pad(r, a + c, b + d)", ONE)
+def pad_of_a_pad(given: Given, kind: str) -> bool | None:
+    at: Coordinates = {}
+    made = ranges(given, [kind], at)
+    if made is None:
+        return None
+    inner, lo, hi = Pad(made[0], given.number("a"), given.number("b")), given.number("c"), given.number("d")
+    return equal(given, Pad(inner, lo, hi), pad(inner, lo, hi), at)
+
+
+# Windows.
+
+PLAIN = [("n",), ("a",), ("a*n",)]
+"""Ranges whose iterations hold consecutive elements."""
+
+
+def any_window(given: Given, name: str, base: Range | None = None) -> Window:
+    return Window(Extent(1) if base is None else base, *shape(given, name))
+
+
+def outputs(given: Given) -> tuple[int, int]:
+    begin = given.integer("b")
+    return begin, begin + given.number("count", 1)
+
+
+@law("taps", "Outputs read from the first to the last of their taps, and nothing else.", "[b, e)  -->  [b·s - lo, (e-1)·s + (k-1)·d + 1 - lo)")
+def taps(given: Given) -> bool | None:
+    w, (begin, end) = any_window(given, ""), outputs(given)
+    output, tap = given.index("o", end - begin), given.index("t", w.kernel)
+    if output is None or tap is None:
+        return None
+    first, last = reads(w, begin, end)
+
+    def read(o: int, t: int) -> int:
+        return o * w.stride - w.lo + t * w.dilation
+
+    ends = (begin, end - 1) if w.stride > 0 else (end - 1, begin)
+    attained = first == read(ends[0], 0) and last - 1 == read(ends[1], w.kernel - 1)
+    return attained and first <= read(begin + output, tap) < last
+
+
+@law("width", "A window reads so many elements for so many outputs.", "|win<s,k,d,lo>(n)| = (n-1)·|s| + (k-1)·d + 1")
+def width(given: Given) -> bool:
+    w, count = any_window(given, ""), given.number("n", 1)
+    begin, end = reads(w, 0, count)
+    return window_size(w, count) == end - begin
+
+
+@law("window of one", "A window of one element is its base, where iterations hold consecutive elements.", "win<1,1,1,0>(r) = r", PLAIN)
+def window_of_one(given: Given, kind: str) -> bool | None:
+    at: Coordinates = {}
+    made = ranges(given, [kind], at)
+    if made is None or local_is_empty(made[0], at):
+        return None
+    (r,) = made
+    return window(r, 1, 1) is r and equal(given, Window(r, 1, 1), r, at)
+
+
+def local_is_empty(r: Range, at: Coordinates) -> bool:
+    return slots(r, at)[0] == 0
+
+
+@law("window of a window", "A window over a window is one window.", "win1(win2(r)) = (win1 ; win2)(r)", PLAIN)
+def window_of_a_window(given: Given, kind: str) -> bool | None:
+    at: Coordinates = {}
+    made = ranges(given, [kind], at)
+    if made is None or local_is_empty(made[0], at):
+        return None
+    inner, outer = any_window(given, "x", made[0]), shape(given, "y")
+    one = window(inner, *outer)
+    return isinstance(one, Window) and interval(Window(inner, *outer), at) == interval(one, at)
+
+
+@law("composition", "What the composed window reads, the first reads for what the second reads.", "win1 ; win2")
+def composition(given: Given) -> bool:
+    first, second, (begin, end) = any_window(given, "x"), any_window(given, "y"), outputs(given)
+    return reads(compose(first, second), begin, end) == reads(first, *reads(second, begin, end))
+
+
+@law("associative windows", "Windows compose in any grouping.", "(win1 ; win2) ; win3 = win1 ; (win2 ; win3)")
+def windows_associate(given: Given) -> bool:
+    first, second, third = (any_window(given, name) for name in "xyz")
+    left, right = compose(compose(first, second), third), compose(first, compose(second, third))
+    return (left.stride, left.width, left.lo) == (right.stride, right.width, right.lo)
+
+
+@law("composed width", "The width of a composition follows from both widths.", "K = K1 + (K2 - 1)·|s1|")
+def composed_width(given: Given) -> bool:
+    first, second = any_window(given, "x"), any_window(given, "y")
+    return compose(first, second).width == first.width + (second.width - 1) * abs(first.stride)
+
+
+@law("halo", "A shard's block with its halo is what its outputs read.", "[left | own | right)")
+def halo_is_what_a_shard_reads(given: Given) -> bool:
+    w, shard, outputs_each, own = any_window(given, ""), given.number("i"), given.number("c", 1), given.number("ci", 1)
+    left, right = halo(w, shard, outputs_each, own)
+    read = reads(w, shard * outputs_each, (shard + 1) * outputs_each)
+    return (shard * own - left, (shard + 1) * own + right) == read
+
+
+@law("equal halos", "Where the blocks of inputs are those of outputs times the stride, all shards have the same halo.", "ci = c·s")
+def halos_are_equal(given: Given) -> bool | None:
+    w, outputs_each = any_window(given, ""), given.number("c", 1)
+    if w.stride < 0:
+        return None
+    i, j, own = given.number("i"), given.number("j"), outputs_each * w.stride
+    return halo(w, i, outputs_each, own) == halo(w, j, outputs_each, own)
+
+
+@law("size", "A range has as many slots, over all iterations, as its size says.", "|r|", [(each,) for each in ("n", "a", "a*n", "n*a", "n + m", "a + n", "pad(a, lo, hi)", "win<s,k,d,lo>(a)")])
+def size_counts_slots(given: Given, kind: str) -> bool | None:
+    made = ranges(given, [kind], {})
+    return None if made is None else slots(made[0], {})[0] == size(made[0])
+
+
+@law("order", "An index of products and sums of plain terms is its position.", "r = 0, 1, ... |r| - 1", [(each,) for each in ("n", "a", "a*n", "n*a", "n + m", "a + n")])
+def plain_terms_are_in_order(given: Given, kind: str) -> bool | None:
+    made = ranges(given, [kind], {})
+    number = None if made is None else slot(given, made[0], {})
+    return None if made is None or number is None else whole(made[0]) and slots(made[0], {})[1](number) == (number, number)

@@ -101,7 +101,8 @@ class Symbol:
         return isinstance(other, int) and self.path.is_zero(self.polynomial - constant(other))
 
     def __hash__(self) -> int:
-        return id(self.path)
+        # Terms of different polynomials are two objects, as those of different numbers are.
+        return hash((id(self.path), frozenset(self.polynomial.terms.items())))
 
     def __bool__(self) -> bool:
         return self != 0
