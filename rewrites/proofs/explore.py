@@ -150,12 +150,14 @@ class Path:
 
     def is_natural(self, each: Polynomial) -> bool:
         top = each.degree
-        if any(n < 0 and len(product_) == top for product_, n in each.terms.items()):
-            return False
+        return all(n > 0 or len(some) < top for some, n in each.terms.items()) and self.shifted(each).is_natural
+
+    def shifted(self, each: Polynomial) -> Polynomial:
+        """In terms of by how much variables are more than their least."""
         for name in sorted(each.variables):
             if least := self.least.get(name, 0):
                 each = each.replaced(name, variable(name) + constant(least))
-        return each.is_natural
+        return each
 
     def decide(self, yes: Polynomial, no: Polynomial, take: Callable[[], None], leave: Callable[[], None]) -> bool:
         """Takes an outcome that is possible: the one that the script says, or the first."""
@@ -203,17 +205,32 @@ class Path:
     def add(self, fact: Polynomial) -> None:
         """Takes note that something is 0 or more."""
         fact = self.reduced(fact)
-        (only, n), *others = [(each, n) for each, n in fact.terms.items() if each] or [((), 0)]
-        if not others and len(only) == 1 and n == 1:
-            self.least[only[0]] = max(self.least.get(only[0], 0), -fact.terms.get((), 0))
-        elif self.surely(fact.times(-1)):
+        if self.surely(fact):
+            return
+        if self.is_natural(fact.times(-1)):
             self.equate(fact)
-        elif not self.surely(fact):
+            return
+        names, number = fact - constant(fact.terms.get((), 0)), fact.terms.get((), 0)
+        if (shared := names.common()) and number <= 0 and len(names.terms) == 1 and names.is_natural:
+            for name in shared:
+                self.least[name] = max(self.least.get(name, 0), -number if len(shared) == 1 and names.terms[shared] == 1 else 1)
+        elif shared and (number < 0 or (number == 0 and all(self.least.get(name, 0) for name in shared))):
+            # What a positive number times something is positive for is positive.
+            self.add(names.over(Polynomial({shared: 1})) - constant(int(number < 0)))
+            for name in shared if number < 0 else ():
+                self.add(variable(name) - constant(1))
+        if not self.surely(fact):
             self.facts = [*(each for each in self.facts if not self.is_natural(each - fact)), fact]
 
     def equate(self, zero: Polynomial) -> None:
         """Takes note that something is 0, and puts what follows for a variable in its place everywhere."""
         zero = self.without_positive(self.reduced(zero))
+        shifted = self.shifted(zero)
+        if any(each.is_natural for each in (shifted, shifted.times(-1))):
+            # A sum of natural numbers is 0 if each of them is.
+            for name in [name for name in shifted.variables if (name,) in shifted.terms]:
+                self.replace(name, constant(self.least.get(name, 0)))
+            zero = self.reduced(zero)
         for name in sorted(zero.variables, key=lambda name: (name.startswith("%"), name)):
             if (value := zero.solved(name)) is not None:
                 self.replace(name, value)
@@ -298,6 +315,12 @@ def linear(facts: list[Polynomial]) -> str:
     """Facts as text for the solver, each product as one number."""
     names = {each: f"|{'·'.join(each)}|" for each in sorted({each for one in facts for each in one.terms if each})}
     lines = [f"(declare-const {name} Int)(assert (>= {name} 0))" for name in names.values()]
+    for each in names:
+        # A product grows with its factors.
+        for name in sorted(set(each)) if len(each) == 2 else ():
+            other = names.get((each[0] if name == each[1] else each[1],))
+            if other is not None and (name,) in names:
+                lines.append(f"(assert (or (and (= {names[name,]} 0) (= {names[each]} 0)) (>= {names[each]} {other})))")
     for one in facts:
         terms = " ".join(_number(n) if not each else f"(* {_number(n)} {names[each]})" for each, n in one.terms.items())
         lines.append(f"(assert (>= (+ 0 {terms}) 0))")

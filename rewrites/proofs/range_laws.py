@@ -393,7 +393,7 @@ def local_is_empty(r: Range, at: Coordinates) -> bool:
     return slots(r, at)[0] == 0
 
 
-@law("window of a window", "A window over a window is one window.", "win1(win2(r)) = (win1 ; win2)(r)", PLAIN)
+@law("window of a window", "A window over a window is one window.", "win1(win2(r)) = (win1 ; win2)(r)", PLAIN[:2])
 def window_of_a_window(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = ranges(given, [kind], at)
