@@ -33,7 +33,7 @@ class Interned:
 
 
 def _plain(field: object) -> object:
-    """Converts strings in a field to plain `str`, and numbers of NumPy to `int`: a term is kept for ever, and prints its fields."""
+    """Converts strings in a field to `str`, and integers to `int`: a term is kept for ever, and other types print differently."""
     if isinstance(field, tuple):
         return tuple(map(_plain, cast("tuple[object, ...]", field)))
     if isinstance(field, str):

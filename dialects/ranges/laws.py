@@ -11,6 +11,9 @@ pad(r, 0, 0) = r              pad(pad(r, a, b), c, d) = pad(r, a + c, b + d)
 win<1,1,1,0>(r) = r           win1(win2(r)) = (win1 ; win2)(r)
 ```
 
+A window reads an interval, so a window of one element is its base only where each iteration holds consecutive elements: not of
+`2*data`, whose iterations hold every other element.
+
 `s * (r1 + r2) = s*r1 + s*r2` is *not* a law: the two differ by a permutation. A tail moves out of the major position
 for free and out of the minor one only by moving data. `16 + 4 = 20` is not a law either, although both have the same size: a
 sum records where a range is cut.
@@ -114,7 +117,7 @@ def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: i
     """
     r = base if isinstance(base, Range) else Extent(base)
     made = Window(r, stride, kernel, dilation if kernel > 1 else 1, lo)
-    if (stride, kernel, lo) == (1, 1, 0):
+    if (stride, kernel, lo) == (1, 1, 0) and _is_consecutive(r):
         return r
     return compose(made, r) if isinstance(r, Window) else made
 
@@ -148,6 +151,13 @@ def whole(r: Range) -> bool:
             return all(map(whole, parts))
         case _:
             return not isinstance(r, Sub | Pad | Window | Of)
+
+
+def _is_consecutive(r: Range) -> bool:
+    """Whether the positions that each iteration holds are consecutive, whatever its sizes are: places are major to all else."""
+    if isinstance(r, Product):
+        return all(isinstance(part, Axis | SubAxis | Loop) for part in r.factors[:-1]) and _is_consecutive(r.factors[-1])
+    return isinstance(r, Extent | Axis | SubAxis | Loop | Window)
 
 
 def window_size(w: Window, outputs: int) -> int:

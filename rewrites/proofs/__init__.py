@@ -11,6 +11,15 @@
       programs        a law of programs, whose indices are not written
       lemmas          what proofs use, proved once
       verdict         what is known of a law
+    ranges            each law of ranges, factors and windows with what is known of it
+      range_laws      the laws of products, sums, parts and pads, as predicates on what their code returns
+      window_laws     the laws of windows
+      factor_laws     the laws of placed factors
+      read_laws       the laws of the reads of windows, and of refinements
+      range_cases     ranges of each kind, of any sizes
+      explore         code run over numbers that stand for any, on every path
+        symbol        such a number
+        natural       polynomials, which it is made of
     values            what terms stand for: arrays, pairs, what devices hold
     world             what a meaning may ask of numbers; Python's own numbers
       terms           terms of the solver, for all sizes at once

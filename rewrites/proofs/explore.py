@@ -137,9 +137,9 @@ class Path:
             # A product is 0 if one of its factors is.
             rest = asked.over(Polynomial({shared: 1}))
             return any(self.is_zero(variable(name)) for name in shared) or self.is_zero(rest)
-        for one, other in ((asked, minus), (minus, asked)):
-            if self.surely(one):
-                return self.decide(other, one - constant(1), lambda: self.equate(asked), lambda: self.add(one - constant(1)))
+        if self.surely(asked) or self.surely(minus):
+            more = (asked if self.surely(asked) else minus) - constant(1)
+            return self.decide(constant(-1) - more, more, lambda: self.equate(asked), lambda: self.add(more))
         if equal := self.at_least_zero(asked) and self.at_least_zero(minus):
             self.equate(asked)
         return equal
@@ -173,19 +173,22 @@ class Path:
         (take if outcome else leave)()
         return outcome
 
-    def may(self, new: Polynomial) -> bool:
-        """Whether a fact can hold, where each product of variables is taken for a number of its own, and so are facts' products."""
-        facts = [*self.facts, *(sign for each in self.zeros for sign in (each, each.times(-1))), new]
+    def may(self, *new: Polynomial, pairs: bool = False) -> bool:
+        """Whether facts can hold, where each product of variables is taken for a number of its own: always, if not sure."""
+        facts = [*self.facts, *(sign for each in self.zeros for sign in (each, each.times(-1))), *new]
         least = [variable(name) - constant(least) for name, least in self.least.items() if least]
         if not self.can([*facts, *least]):
             return False
-        top = max(2, *(each.degree for each in facts))
-        if top == 2 and all(each.degree < 2 for each in facts):
-            return True
+        top = max((each.degree for each in facts), default=0)
         names = sorted({name for each in facts if each.degree > 1 for name in each.variables})
         many = [each * variable(name) for each in facts for name in names if each.degree < top]
-        many += [x * y for x, y in combinations_with_replacement(facts, 2) if x.degree + y.degree <= top and len(facts) <= 10]
-        return self.can([*facts, *least, *many])
+        if not pairs:
+            # Only products of which every part occurs: others say little.
+            occur = {some for each in facts for some in each.terms}
+            many = [each for each in many if all(some in occur or len(some) < 2 for some in each.terms)]
+        else:
+            many += [x * y for x, y in combinations_with_replacement(facts, 2) if x.degree + y.degree <= top]
+        return not many or self.can([*facts, *least, *many])
 
     def can(self, facts: list[Polynomial]) -> bool:
         if (text := linear(facts)) not in self.asked:
@@ -337,6 +340,7 @@ def explore(law: Law, effort: int = EFFORT) -> Verdict:
     script: list[tuple[bool, bool]] | None = []
     asked: dict[str, bool] = {}
     count = said = 0
+    unproved: Verdict | None = None
     while script is not None:
         path = Path(script, asked)
         try:
@@ -350,13 +354,17 @@ def explore(law: Law, effort: int = EFFORT) -> Verdict:
             return Verdict("not proved", str(error))
         count, said = count + 1, said + (holds is not None)
         if holds is not None and not holds and (found := _fails(law, path, effort)) is not None:
-            return found
+            if found.state == "refuted":
+                return found
+            unproved = unproved or found
         if count == MOST_PATHS:
             return Verdict("not proved", f"more than {MOST_PATHS} paths")
         script = following(path)
+    if unproved is not None:
+        return unproved
     if not said:
         return Verdict("not proved", "it never says anything")
-    return Verdict("proved", f"on {said} path{'s' * (said != 1)}")
+    return Verdict("proved", f"on {said} path{'s' * (said != 1)}", said)
 
 
 def following(path: Path) -> list[tuple[bool, bool]] | None:
@@ -368,11 +376,8 @@ def following(path: Path) -> list[tuple[bool, bool]] | None:
 
 
 def _fails(law: Law, path: Path, effort: int) -> Verdict | None:
-    import os
-    if os.environ.get("DBG"): print("FALSE", "known", {k:str(v) for k,v in path.known.items()}, "facts", [*map(str,path.facts)], "zeros", [*map(str,path.zeros)], path.least)
-    """What is known of a law that says false on a path; None if the path cannot be."""
     try:
-        numbers = path.numbers(effort)
+        numbers = path.numbers(effort) if path.may(pairs=True) else None
     except TooLong as error:
         return Verdict("not proved", str(error))
     if numbers is None:

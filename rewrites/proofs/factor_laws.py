@@ -1,23 +1,19 @@
-"""The laws of placed factors, of the reads of windows, and of refinements, as predicates on what their code returns.
+"""The laws of placed factors: what an iteration holds, and how factors are joined, split and tiled.
 
 An iteration i holds the elements [i·stride - before, (i + 1)·stride + after) of a range, and by that each law is said.
 """
 
 from __future__ import annotations
 
-from itertools import product as every
-from math import prod
-from typing import Any
-
 from ...dialects.ranges import factor as factors
-from ...dialects.ranges.affine_read import AffineRead
-from ...dialects.ranges.algebra import Axis, Extent, Window, reads, refine, size
+from ...dialects.ranges.algebra import size
 from ...dialects.ranges.denotation import interval, slots
 from ...dialects.ranges.factor import Factor, joined, tiling
-from ...dialects.ranges.reshapes import refine_dims
 from ...dialects.ranges.windows import windows_of
-from .range_laws import Coordinates, Given, axis, equal, law, shape
+from .range_cases import Coordinates, Given, RangeLaw, axis, equal, registering
 
+LAWS: dict[str, RangeLaw] = {}
+law = registering(LAWS)
 HALOS = [("blocks",), ("windows",)]
 
 
@@ -53,7 +49,11 @@ def tiling_of_blocks(given: Given) -> bool | None:
     return count == rounds * one.stride and slot(turn * one.stride + j) == (position, position)
 
 
-@law("padded blocks", "Of a padded tiling an iteration holds the part of its block that is in the extent.", "n, data at s  -->  data*s pad n")
+@law(
+    "padded blocks",
+    "Of a padded tiling an iteration holds the part of its block that is in the extent.",
+    "n, data at s  -->  data*s pad n",
+)
 def tiling_of_padded_blocks(given: Given) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, "blocks")
@@ -69,7 +69,11 @@ def tiling_of_padded_blocks(given: Given) -> bool | None:
     return slot(j) == ((position, position) if begin <= position < end else None)
 
 
-@law("tiled windows", "Each iteration of a range of windows reads its factor's window.", "n, data at s, b before, a after  -->  win<s,b + s + a,1,b>(data) of n")
+@law(
+    "tiled windows",
+    "Each iteration of a range of windows reads its factor's window.",
+    "n, data at s, b before, a after  -->  win<s,b + s + a,1,b>(data) of n",
+)
 def tiling_of_windows(given: Given) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, "windows")
@@ -95,7 +99,12 @@ def windows_over_is_inverse(given: Given) -> bool | None:
     )
 
 
-@law("held", "What an iteration holds is the part of its window that is in the extent.", "[start, start + width) and [0, n)", HALOS)
+@law(
+    "held",
+    "What an iteration holds is the part of its window that is in the extent.",
+    "[start, start + width) and [0, n)",
+    HALOS,
+)
 def held_is_the_window_in_the_extent(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, kind)
@@ -110,7 +119,12 @@ def held_is_the_window_in_the_extent(given: Given, kind: str) -> bool | None:
     return (begin <= element < end) == (one.start(c) <= element < one.start(c) + one.width)
 
 
-@law("begin and end", "No iteration holds an element before the begin, or behind the end.", "begin <= start(i), start(i) + width <= end", HALOS)
+@law(
+    "begin and end",
+    "No iteration holds an element before the begin, or behind the end.",
+    "begin <= start(i), start(i) + width <= end",
+    HALOS,
+)
 def begin_and_end(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, kind)
@@ -120,7 +134,12 @@ def begin_and_end(given: Given, kind: str) -> bool | None:
     return one.begin <= one.start(c) and one.start(c) + one.width <= one.end
 
 
-@law("covers", "Factors that cover an extent hold each of its elements on some iteration.", "covers  -->  e in window(i), for i = (e + before) / stride or the last", HALOS)
+@law(
+    "covers",
+    "Factors that cover an extent hold each of its elements on some iteration.",
+    "covers  -->  e in window(i), for i = (e + before) / stride or the last",
+    HALOS,
+)
 def covers_each_element(given: Given, kind: str) -> bool | None:
     made = positive(given, {}, kind)
     extent = given.number("n", 1)
@@ -132,7 +151,12 @@ def covers_each_element(given: Given, kind: str) -> bool | None:
     return i >= 0 and one.start(i) <= element < one.start(i) + one.width
 
 
-@law("overhang", "A factor overhangs if an iteration holds positions outside of the extent, and only then.", "overhangs  iff  start(i) < 0 or start(i) + width > n", HALOS)
+@law(
+    "overhang",
+    "A factor overhangs if an iteration holds positions outside of the extent, and only then.",
+    "overhangs  iff  start(i) < 0 or start(i) + width > n",
+    HALOS,
+)
 def overhangs_outside(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, kind)
@@ -147,7 +171,12 @@ def overhangs_outside(given: Given, kind: str) -> bool | None:
     return outside(0) or outside(one.size - 1) if one.overhangs(extent) else not outside(c)
 
 
-@law("nothing left out", "If the first and the last iteration hold an element, each one does.", "not leaves_out  -->  window(i) is not empty", HALOS)
+@law(
+    "nothing left out",
+    "If the first and the last iteration hold an element, each one does.",
+    "not leaves_out  -->  window(i) is not empty",
+    HALOS,
+)
 def nothing_is_left_out(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, kind)
@@ -167,7 +196,12 @@ def tilings_have_no_gaps(given: Given, kind: str) -> bool | None:
     return one.is_tiling == (one.start(i) + one.width == one.start(i + 1))
 
 
-@law("own rows", "The own rows of an iteration are those before the next one's window.", "own = min(start(i + 1), start(i) + width) - start(i)", HALOS)
+@law(
+    "own rows",
+    "The own rows of an iteration are those before the next one's window.",
+    "own = min(start(i + 1), start(i) + width) - start(i)",
+    HALOS,
+)
 def own_rows(given: Given, kind: str) -> bool | None:
     made = positive(given, {}, kind)
     if made is None:
@@ -176,7 +210,12 @@ def own_rows(given: Given, kind: str) -> bool | None:
     return one.own == min(one.start(i + 1), one.start(i) + one.width) - one.start(i)
 
 
-@law("outward", "A factor of an index is one of its dim, whose elements are `minor` apart.", "i in f  iff  i·minor + r in f.outward(minor)", HALOS)
+@law(
+    "outward",
+    "A factor of an index is one of its dim, whose elements are `minor` apart.",
+    "i in f  iff  i·minor + r in f.outward(minor)",
+    HALOS,
+)
 def outward_holds_the_same(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, kind)
@@ -224,7 +263,12 @@ def two(given: Given, at: Coordinates, kind: str = "blocks") -> tuple[Factor, Fa
     return None if minor is None or place is None or minor.width < 1 else (Factor(place, minor.span), minor)
 
 
-@law("joined", "Factors whose strides are the next one's spans are one factor on the product of their places.", "start(c·q + d) = c·s + d·t - before", HALOS)
+@law(
+    "joined",
+    "Factors whose strides are the next one's spans are one factor on the product of their places.",
+    "start(c·q + d) = c·s + d·t - before",
+    HALOS,
+)
 def joined_is_both(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = two(given, at, kind)
@@ -233,8 +277,10 @@ def joined_is_both(given: Given, kind: str) -> bool | None:
     if made is None or one is None:
         return None if made is None else False
     (major, minor), (c, d) = made, (at[each.axis] for each in made)
-    return one.size == major.size * minor.size and one.width == minor.width and one.start(c * minor.size + d) == (
-        c * major.stride + minor.start(d)
+    return (
+        one.size == major.size * minor.size
+        and one.width == minor.width
+        and one.start(c * minor.size + d) == (c * major.stride + minor.start(d))
     )
 
 
@@ -269,7 +315,12 @@ def fitting_factors_tile(given: Given) -> bool | None:
     return size(tiling(extent, [major, minor])) == extent
 
 
-@law("hull", "The hull of two factors covers the extent and holds what each of them holds.", "hull([f, g]) contains f and g", HALOS)
+@law(
+    "hull",
+    "The hull of two factors covers the extent and holds what each of them holds.",
+    "hull([f, g]) contains f and g",
+    HALOS,
+)
 def hull_contains_both(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = positive(given, at, kind)
@@ -285,7 +336,11 @@ def hull_contains_both(given: Given, kind: str) -> bool | None:
     return inside and found.end >= extent and found.begin <= 0
 
 
-@law("gaps", "Two windows of an iteration have a gap between them, or an element or an end in common.", "are_apart  iff  max(start) > min(end)")
+@law(
+    "gaps",
+    "Two windows of an iteration have a gap between them, or an element or an end in common.",
+    "are_apart  iff  max(start) > min(end)",
+)
 def windows_are_apart(given: Given) -> bool | None:
     made = positive(given, {}, "windows")
     if made is None:
@@ -299,7 +354,11 @@ def windows_are_apart(given: Given) -> bool | None:
     return factors.are_apart([one, other]) == (max(starts) > min(ends))
 
 
-@law("middle", "The tiling in the middle of two is as far from the one as from the other.", "|m - b1| and |m - b2| differ by at most 1")
+@law(
+    "middle",
+    "The tiling in the middle of two is as far from the one as from the other.",
+    "|m - b1| and |m - b2| differ by at most 1",
+)
 def middle_is_between(given: Given) -> bool | None:
     place = axis(given, "a", {})
     if place is None:
@@ -307,107 +366,3 @@ def middle_is_between(given: Given) -> bool | None:
     stride, b1, b2 = given.number("stride", 1), given.integer("b1"), given.integer("b2")
     found = factors.middle(given.number("n", 1), [Factor(place, stride, (b, -b)) for b in (b1, b2)])
     return found is not None and found.is_tiling and abs(abs(found.before - b1) - abs(found.before - b2)) <= 1
-
-
-# Reads.
-
-
-def any_read(given: Given, divisor: bool = True) -> AffineRead:
-    window = Window(Extent(given.number("extent", 2)), *shape(given, ""))
-    return AffineRead(window, given.number("n", 1), given.number("divisor", 1) if divisor else 1)
-
-
-@law("reads", "A device reads no element outside of the outward factor's window.", "e·divisor in reads(window(i))  -->  e in outward(f).window(i)", HALOS)
-def outward_covers_what_is_read(given: Given, kind: str) -> bool | None:
-    at: Coordinates = {}
-    made, one = positive(given, at, kind), any_read(given)
-    if made is None:
-        return None
-    factor, c = made
-    element = given.index("e", one.size)
-    if element is None or factor.is_in_turn(one.extent) or (there := one.outward(factor)) is None:
-        return None
-    begin, end = reads(one.window, factor.start(c), factor.start(c) + factor.width)
-    if not begin <= element * one.divisor < end:
-        return None
-    return there.start(c) <= element < there.start(c) + there.width
-
-
-@law("tight reads", "The window that a device reads begins and ends with elements that it reads: what is left is shorter than the divisor.", "gaps < divisor", HALOS)
-def gaps_are_short(given: Given, kind: str) -> bool | None:
-    at: Coordinates = {}
-    made, one = positive(given, at, kind), any_read(given)
-    if made is None or made[0].is_in_turn(one.extent) or (there := one.outward(made[0])) is None:
-        return None
-    factor, _ = made
-    (first, last), (before, after) = one.positions(factor), one.gaps(factor)
-    begin, end = there.start(0) * one.divisor, (there.start(0) + there.width - 1) * one.divisor
-    return (first + before, last - after) == (begin, end) and 0 <= before < one.divisor and 0 <= after < one.divisor
-
-
-@law("rounds", "Where rounds agree, an element is on the device of the index's value that reads it.", "skips_rounds  -->  (v / s) mod p = (e / s) mod p")
-def rounds_agree(given: Given) -> bool | None:
-    made, shift = positive(given, {}, "blocks"), given.integer("lo")
-    one = AffineRead(Window(Extent(given.number("extent", 2)), 1, 1, 1, shift), given.number("n", 1))
-    value = given.index("v", one.extent)
-    if made is None or value is None or not one.skips_rounds(made[0]):
-        return None
-    factor, element = made[0], value - shift
-    return not 0 <= element < one.size or value // factor.stride % factor.size == element // factor.stride % factor.size
-
-
-@law("staying windows", "Windows that stay where the middle of their reads is cover the index.", "staying(f).covers(extent)", HALOS)
-def staying_windows_cover(given: Given, kind: str) -> bool | None:
-    made, one = positive(given, {}, kind), any_read(given)
-    there = None if made is None else one.staying(made[0])
-    return None if there is None else there.covers(one.extent) or not there.has_halo and there.span >= one.extent
-
-
-@law("read once", "Where reads tile the dim, each element is in the window of one device alone.", "tiles(f)  -->  start(i) + width = start(i + 1)", HALOS)
-def read_once(given: Given, kind: str) -> bool | None:
-    made, one = positive(given, {}, kind), any_read(given)
-    if made is None or one.window.kernel != 1 or (there := one.tiles(made[0])) is None:
-        return None
-    i = given.number("i")
-    return there.start(i) + there.width == there.start(i + 1) and there.span >= one.size - max(0, there.after)
-
-
-# Refinements.
-
-
-def _cut(numbers: list[Any], cuts: tuple[bool, ...]) -> list[Any]:
-    """Neighbours multiplied, except where it is cut between them."""
-    made = [numbers[0]]
-    for cut, each in zip(cuts, numbers[1:], strict=True):
-        made = [*made, each] if cut else [*made[:-1], made[-1] * each]
-    return made
-
-
-CUTS = list(every((True, False), repeat=2))
-REFINED = [(p, q) for p in CUTS for q in CUTS]
-
-
-@law("refinement", "The refinement is cut where one of the two factorisations is, for up to three factors.", "refine([x·y, z], [x, y·z])  -->  [x, y, z]", REFINED)
-def refinement_is_common(given: Given, p: tuple[bool, ...], q: tuple[bool, ...]) -> bool:
-    numbers = [given.number(name, 2) for name in "xyz"]
-    both = tuple(x or y for x, y in zip(p, q, strict=True))
-    return refine(_cut(numbers, p), _cut(numbers, q)) == _cut(numbers, both)
-
-
-@law("refined factors", "What refines two factorisations of two factors each refines both.", "refine([a, b], [c, d]) = [x, y, z]  -->  a = x, b = y·z, c = x·y, d = z")
-def refined_factors(given: Given) -> bool | None:
-    a, b, c, d = (given.number(name, 2) for name in "abcd")
-    if a * b != c * d:
-        return None
-    found = refine([a, b], [c, d])
-    if found is None:
-        return None
-    return prod(found) == a * b and any(prod(found[:k]) == a for k in range(4)) and any(prod(found[:k]) == c for k in range(4))
-
-
-@law("reshapes", "The factors of each dim of a reshape multiply to the dim.", "refine_dims([x·y, z], [x, y·z])", REFINED)
-def reshaped_dims(given: Given, p: tuple[bool, ...], q: tuple[bool, ...]) -> bool:
-    numbers = [given.number(name, 2) for name in "xyz"]
-    dims = [*(left := _cut(numbers, p)), *(right := _cut(numbers, q))]
-    found = refine_dims(left, right)
-    return all(each is not None and prod(n for _, n in each) == dim for each, dim in zip(found, dims, strict=True))

@@ -1,6 +1,6 @@
 """Polynomials over natural numbers: what sizes, strides and coordinates become when code runs over them.
 
-    (c·n + j) divided by n   -->   c, and j is left
+(c·n + j) divided by n   -->   c, and j is left
 """
 
 from __future__ import annotations
@@ -133,4 +133,6 @@ def _rest(product: Monomial, by: Monomial) -> Monomial | None:
 
 
 def _text(product: Monomial, n: int) -> str:
-    return str(n) if not product else "·".join([*([] if n == 1 else ["-"] if n == -1 else [str(n)]), *product]).replace("-·", "-")
+    return (
+        str(n) if not product else "·".join([*([] if n == 1 else ["-"] if n == -1 else [str(n)]), *product]).replace("-·", "-")
+    )

@@ -1,6 +1,6 @@
 """A number that stands for any: code computes with it as with an int. What depends on its value is asked of the path it is on.
 
-    n + 2*n   -->   3*n          if n % 2: ...   -->   both, on two paths
+n + 2*n   -->   3*n          if n % 2: ...   -->   both, on two paths
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Asked(Protocol):
     def at_least_zero(self, asked: Polynomial) -> bool: ...
 
     def is_zero(self, asked: Polynomial) -> bool: ...
+
+    def reduced(self, each: Polynomial) -> Polynomial: ...
 
     def digits(self, number: Polynomial, block: Polynomial) -> tuple[Symbol, Symbol]: ...
 
@@ -53,8 +55,8 @@ class Symbol:
         return self.made(self.polynomial.times(-1))
 
     def __pos__(self) -> Number:
-        """The number that extents are made of. Code tells the extents 0 and 1 by identity, so it has to say whether it is one."""
-        return next((number for number in (0, 1) if self == number), self)
+        """The number that an extent is made of. Code tells the extents 0 and 1 by identity, so it says whether it is one."""
+        return next((number for number in (0, 1) if self == number), self.made(self.path.reduced(self.polynomial)))
 
     def __abs__(self) -> Symbol:
         return self if self >= 0 else -self

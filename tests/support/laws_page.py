@@ -8,6 +8,8 @@ from pathlib import Path
 from textwrap import fill
 
 from partita.rewrites.proofs.laws import condition_verdicts, every_law, verdict
+from partita.rewrites.proofs.range_cases import RangeLaw
+from partita.rewrites.proofs.ranges import every_range_law, range_verdict
 from partita.rewrites.rules import rule_files
 from partita.rewrites.rules.rule import Rule
 
@@ -22,6 +24,15 @@ arrays, as all others are too.
 
 A condition of the kind *meaning* is needed: without it, the law is refuted. *Lowering* says what can be emitted, and *order* in
 which order a law is used: without these, the law is proved as well.
+"""
+
+RANGES = """## Ranges, windows and factors
+
+The laws of the [range algebra](notation.md) are Python. What is proved is the code itself: it is run over numbers that stand
+for any, once for each way that its comparisons can go, and what it returns is compared, by the meaning of ranges, with what it
+was given. A structure such as `a*n` is a range on a mesh axis `a` with blocks of `n`; its sizes, coordinates, strides and offsets
+may be any. Extents are below 2**62.
+
 """
 
 
@@ -52,4 +63,13 @@ def page() -> str:
     for file, rule in every_law():
         files.setdefault(file, []).append(rule)
     text = HEAD + "\n".join(row for file, rules in files.items() for row in rows(file, rules) if row)
-    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n\n" + RANGES + "\n".join(map(range_row, every_range_law()))
+
+
+def range_row(law: RangeLaw) -> str:
+    """A law of ranges: its sentence, its picture, for which structures it is proved, and how."""
+    cases = [case for case in law.cases if case]
+    named = f" For {'; '.join(f'`{case}`' for case in cases)}." if 0 < len(cases) <= 12 else ""
+    said = fill(f"{law.sentence}{named}", 128, break_long_words=False, break_on_hyphens=False)
+    found = range_verdict(law.name)
+    return f"### {law.name}\n\n{said}\n\n```text\n{law.picture}\n```\n\n{found.state.capitalize()}: {found.how}.\n"
