@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from . import factor_laws, range_laws, read_laws, window_laws
+from . import factor_laws, joint_laws, range_laws, read_laws, window_laws
 from .explore import explore
 from .range_cases import RangeLaw
 from .verdict import Verdict
@@ -19,7 +19,7 @@ NOT_PROVED: dict[str, str] = {}
 
 def every_range_law() -> list[RangeLaw]:
     """All laws, in the order in which they are written."""
-    return [each for room in (range_laws, window_laws, factor_laws, read_laws) for each in room.LAWS.values()]
+    return [each for room in (range_laws, window_laws, factor_laws, joint_laws, read_laws) for each in room.LAWS.values()]
 
 
 @cache

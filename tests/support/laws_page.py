@@ -30,8 +30,8 @@ RANGES = """## Ranges, windows and factors
 
 The laws of the [range algebra](notation.md) are Python. What is proved is the code itself: it is run over numbers that stand
 for any, once for each way that its comparisons can go, and what it returns is compared, by the meaning of ranges, with what it
-was given. A structure such as `a*n` is a range on a mesh axis `a` with blocks of `n`; its sizes, coordinates, strides and offsets
-may be any. Extents are below 2**62.
+was given. A structure such as `a*n` is a range on a mesh axis `a` with blocks of `n`; its sizes, coordinates, strides and
+offsets may be any. Extents are below 2**62.
 
 """
 
