@@ -5,7 +5,8 @@ the same object, equality is `is`, a hash is an address, and every memo table ov
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from operator import index
+from typing import Any, SupportsIndex, TypeVar, cast
 
 _T = TypeVar("_T", bound="Interned")
 
@@ -32,10 +33,12 @@ class Interned:
 
 
 def _plain(field: object) -> object:
-    """Converts strings in a field to plain `str`: a term is kept for ever, and a subclass of `str` might print differently."""
+    """Converts strings in a field to `str`, and integers to `int`: a term is kept for ever, and others may print differently."""
     if isinstance(field, tuple):
         return tuple(map(_plain, cast("tuple[object, ...]", field)))
-    return str.__str__(field) if isinstance(field, str) else field
+    if isinstance(field, str):
+        return str.__str__(field)
+    return index(field) if isinstance(field, SupportsIndex) and not isinstance(field, bool) else field
 
 
 # Any: the fields of terms are of all kinds.

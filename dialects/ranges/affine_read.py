@@ -109,7 +109,8 @@ class AffineRead:
         if rest or stride <= 0 or factor.is_in_turn(self.size):
             return None
         # Rounded towards zero, so that the transpose, whose middle is the negative, goes the same way back.
-        middle = int((self.window.width - 1) / 2 - self.window.lo)
+        twice = self.window.width - 1 - 2 * self.window.lo
+        middle = twice // 2 if twice >= 0 else -(-twice // 2)
         before = (middle + factor.before * self.divisor) // self.window.stride
         after = -((middle - factor.after * self.divisor) // self.window.stride)
         there = windowed(self.extent, factor.at(stride), before, after)

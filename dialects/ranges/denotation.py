@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 from .laws import known_size, whole, window_size
 from .terms import (
@@ -36,7 +37,10 @@ from .terms import (
 )
 from .windows import reads, windows_of
 
-_Point = tuple[int, int | None]
+_Point: TypeAlias = tuple[int, int | None]
+"""An index, and the position that it has; None where there is none (padding)."""
+Slot: TypeAlias = Callable[[int], _Point | None]
+Slots: TypeAlias = tuple[int, Slot]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -53,7 +57,10 @@ def size(r: Range) -> int:
         case Pad(base, lo, hi):
             return lo + size(base) + hi
         case Window(base):
-            return window_size(r, size(base)) if whole(base) else len(_points(r, {}))
+            if whole(base):
+                return window_size(r, size(base))
+            begin, end = interval(r, {})
+            return end - begin
         case _:
             raise TypeError(r)
 
@@ -92,7 +99,8 @@ def denote(r: Range, coordinates: Mapping[Place, int]) -> list[int | None]:
 
     A place that `coordinates` leaves out runs over all of its values, so `{}` gives the whole range.
     """
-    return [_defined(position) for _, position in _points(r, coordinates)]
+    count, slot = slots(r, coordinates)
+    return [defined(held[1]) for each in range(count) if (held := slot(each)) is not None]
 
 
 def local_block(r: Range, coordinates: Mapping[Place, int]) -> list[int | None]:
@@ -101,76 +109,128 @@ def local_block(r: Range, coordinates: Mapping[Place, int]) -> list[int | None]:
         return [p if p is not None and p < r.length else None for p in denote(r.base, coordinates)]
     if (windows := windows_of(r)) is not None:
         extent = size(r)
-        return [p if 0 <= p < extent else None for p in _interval(windows, coordinates)]
+        return [p if 0 <= p < extent else None for p in range(*interval(windows, coordinates))]
     return denote(r, coordinates)
 
 
-def _defined(position: int | None) -> int | None:
+def defined(position: int | None) -> int | None:
     """The position, or None if it is undefined. Positions before 0, which a window may reach, are undefined too."""
     return None if position is None or position < 0 else position
 
 
-def _points(r: Range, at: Mapping[Place, int]) -> list[_Point]:
-    """The indices of one iteration, each with its position, computed term by term."""
+def slots(r: Range, at: Mapping[Place, int]) -> Slots:
+    """How many slots an iteration has, and of each by its number the index in it and its position; None for an empty one.
+
+    Sizes and coordinates may be any: nothing is counted one by one, save in windows over pads and parts of ranges.
+    """
     match r:
         case Extent(n):
-            return [(i, i) for i in range(n)]
+            return n, lambda j: (j, j)
         case Axis() | SubAxis() | Loop():
-            return [(i, i) for i in _values(r, at)]
+            if (only := at.get(r)) is not None:
+                return 1, lambda j: (only, only)
+            values = _values(r, at)
+            return (r.size, lambda j: (j, j)) if values is None else (len(values), lambda j: (values[j], values[j]))
         case Product(parts):
-            return _product_points(parts, at)
+            return _product_slots(parts, at)
         case Sum(parts):
-            return _sum_points(parts, at)
-        case Sub(base, offset, length, step):
-            inside = range(offset, offset + length * step, step)
-            return [(inside.index(i), position) for i, position in _points(base, at) if i in inside]
+            return _sum_slots(parts, at)
+        case Sub(base):
+            count, slot = slots(base, at)
+            return count, lambda j: _inside(r, slot(j))
         case Pad(base, lo, hi):
-            held = [(lo + i, position) for i, position in _points(base, at)]
-            after = lo + size(base)
-            return [*((i, None) for i in range(lo)), *held, *((after + i, None) for i in range(hi))]
+            return _pad_slots(base, lo, hi, at)
         case Window():
-            return _window_points(r, at)
+            first, end = interval(r, at)
+            start = interval(r, {})[0] if first < end else 0
+            return end - first, lambda j: (first + j - start, first + j)
         case Of(base, n):
-            return [(p, p) for _, p in _points(base, at) if p is not None and 0 <= p < n]
+            count, slot = slots(base, at)
+            return count, lambda j: _within(n, slot(j))
         case _:
             raise TypeError(r)
 
 
-def _product_points(parts: tuple[Range, ...], at: Mapping[Place, int]) -> list[_Point]:
-    points: list[_Point] = [(0, 0)]
-    for part in parts:
-        inner, count, room = _points(part, at), size(part), space(part)
-        inner = [(j, _defined(q)) for j, q in inner]
-        points = [(i * count + j, None if p is None or q is None else p * room + q) for i, p in points for j, q in inner]
-    return points
+def _product_slots(parts: tuple[Range, ...], at: Mapping[Place, int]) -> Slots:
+    every = [(*slots(part, at), size(part), space(part)) for part in parts]
+
+    def slot(j: int) -> _Point | None:
+        index, position, stride, distance = 0, 0, 1, 1
+        has_place = True
+        for count, inner, extent, room in reversed(every):
+            j, digit = divmod(j, count)
+            if (held := inner(digit)) is None:
+                return None
+            index, stride = index + held[0] * stride, stride * extent
+            place = defined(held[1])
+            has_place = has_place and place is not None
+            position, distance = position + (place or 0) * distance, distance * room
+        return index, position if has_place else None
+
+    return math.prod(count for count, *_ in every), slot
 
 
-def _sum_points(parts: tuple[Range, ...], at: Mapping[Place, int]) -> list[_Point]:
-    points: list[_Point] = []
-    before = start = 0
-    for part in parts:
-        held = [(i, _defined(p)) for i, p in _points(part, at)]
-        points += [(before + i, None if p is None else start + p) for i, p in held]
-        before, start = before + size(part), start + space(part)
-    return points
+def _sum_slots(parts: tuple[Range, ...], at: Mapping[Place, int]) -> Slots:
+    every = [(*slots(part, at), size(part), space(part)) for part in parts]
+
+    def slot(j: int) -> _Point | None:
+        before = start = 0
+        for count, inner, extent, room in every:
+            if j < count:
+                held = inner(j)
+                place = None if held is None else defined(held[1])
+                return held and (before + held[0], None if place is None else start + place)
+            j, before, start = j - count, before + extent, start + room
+        raise IndexError(j)
+
+    return sum(count for count, *_ in every), slot
 
 
-def _window_points(w: Window, at: Mapping[Place, int]) -> list[_Point]:
-    """The inputs that the held outputs read, from the first to the last, each with its index in the whole range."""
-    read = _interval(w, at)
-    start = _interval(w, {}).start if read else 0
-    return [(position - start, position) for position in read]
+def _pad_slots(base: Range, lo: int, hi: int, at: Mapping[Place, int]) -> Slots:
+    count, inner = slots(base, at)
+
+    def slot(j: int) -> _Point | None:
+        if j < lo:
+            return j, None
+        if j < lo + count:
+            held = inner(j - lo)
+            return held and (lo + held[0], held[1])
+        return j - count + size(base), None
+
+    return lo + count + hi, slot
 
 
-def _interval(w: Window, at: Mapping[Place, int]) -> range:
-    outputs = [position for _, position in _points(w.base, at)]
-    held = [i for i, position in enumerate(outputs) if position is not None]
-    if not held:
-        return range(0)
+def _inside(part: Sub, held: _Point | None) -> _Point | None:
+    """What a sub-range makes of a slot of its base: empty if its index is none of those that the sub-range takes."""
+    if held is None or held[0] < part.offset:
+        return None
+    index, rest = divmod(held[0] - part.offset, part.step)
+    return (index, held[1]) if rest == 0 and index < part.length else None
+
+
+def _within(extent: int, held: _Point | None) -> _Point | None:
+    """What is left of a slot of windows over an extent: empty if its position is outside."""
+    position = None if held is None else held[1]
+    return (position, position) if position is not None and 0 <= position < extent else None
+
+
+def interval(w: Window, at: Mapping[Place, int]) -> tuple[int, int]:
+    """The interval of inputs that the held outputs of a window read, from the first to the last."""
+    count, slot = slots(w.base, at)
+    first, last = _outermost(count, slot), _outermost(count, lambda j: slot(count - 1 - j))
     # Undefined outputs at either end are computed too, beside the defined ones.
-    first = (outputs[held[0]] or 0) - held[0]
-    last = (outputs[held[-1]] or 0) + len(outputs) - 1 - held[-1]
-    return range(*reads(w, first, last + 1))
+    return reads(w, first[0] - first[1], last[0] + last[1] + 1) if first and last else (0, 0)
+
+
+def _outermost(count: int, slot: Slot) -> tuple[int, int] | None:
+    """The position of the first slot that has one, and the number of undefined ones before it."""
+    j = before = 0
+    while j < count:
+        held = slot(j)
+        if held is not None and held[1] is not None:
+            return held[1], before
+        j, before = j + 1, before + (held is not None)
+    return None
 
 
 @lru_cache(maxsize=1 << 16)
@@ -189,22 +249,22 @@ def space(r: Range) -> int:
         case Sub(base) | Pad(base):
             return space(base)
         case Window():
-            return max(0, _interval(r, {}).stop)
+            return max(0, interval(r, {})[1])
         case _:
             return size(r)
 
 
-def _values(factor: Place, at: Mapping[Place, int]) -> list[int]:
-    """The coordinates that a place may have: the one in `at`, or all that agree with other parts of its axis in `at`."""
-    if factor in at:
-        return [at[factor]]
+def _values(factor: Place, at: Mapping[Place, int]) -> Sequence[int] | None:
+    """The coordinates that agree with those in `at` of other parts of a place's axis; None if there are no other parts."""
     if isinstance(factor, Loop):
-        return list(range(factor.size))
+        return None
     along = factor.axis
     given = [(part, n) for part, n in at.items() if not isinstance(part, Loop) and part.axis is along]
-    devices = range(0, along.size * along.stride, along.stride) if given else ()
+    if not given:
+        return None
+    devices = range(0, along.size * along.stride, along.stride)
     there = [each for each in devices if all(coordinate(part, each) == n for part, n in given)]
-    return sorted({coordinate(factor, each) for each in there}) if given else list(range(factor.size))
+    return sorted({coordinate(factor, each) for each in there})
 
 
 @lru_cache(maxsize=1 << 16)

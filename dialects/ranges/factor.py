@@ -133,7 +133,7 @@ class Factor(Interned):
 
     def leaves_out(self, extent: int) -> bool:
         """Whether an iteration holds no element of a range of this extent."""
-        return not (self.window(0, extent) and self.window(self.size - 1, extent))
+        return any(begin == end for begin, end in (self.held(0, extent), self.held(self.size - 1, extent)))
 
     def is_in_turn(self, extent: int) -> bool:
         """Whether blocks are dealt in rounds, so that each iteration holds several blocks of a range of this extent."""
@@ -141,8 +141,12 @@ class Factor(Interned):
 
     def window(self, iteration: int, extent: int) -> range:
         """The elements of a range of this extent that an iteration holds."""
+        return range(*self.held(iteration, extent))
+
+    def held(self, iteration: int, extent: int) -> tuple[int, int]:
+        """The first of these elements, and the end of them: the same number if there are none."""
         start = self.start(iteration)
-        return range(max(0, start), max(0, start, min(start + self.width, extent)))
+        return max(0, start), max(0, start, min(start + self.width, extent))
 
     def holds(self, other: Factor, extent: int) -> bool:
         """Whether each iteration holds, in one of its blocks, what it would hold under `other`, a factor on the same place."""
@@ -216,7 +220,9 @@ def joined(extent: int, factors: Sequence[Factor]) -> Factor | None:
     """
     if len(factors) < 2:
         return factors[0] if factors else None
-    ordered = major_first(each for each in factors if each.size > 1) or factors[:1]
+    *majors, last = major_first(factors)
+    # A place of one iteration divides nothing; the minor one may still have a halo.
+    ordered = [*(each for each in majors if each.size > 1), *([last] if last.size > 1 or last.has_halo else [])] or factors[:1]
     if any(major.stride != minor.size * minor.stride for major, minor in pairwise(ordered)):
         return None
     *_, minor = ordered

@@ -11,6 +11,9 @@ pad(r, 0, 0) = r              pad(pad(r, a, b), c, d) = pad(r, a + c, b + d)
 win<1,1,1,0>(r) = r           win1(win2(r)) = (win1 ; win2)(r)
 ```
 
+A window reads an interval, so a window of one element is its base only where each iteration holds consecutive elements: not of
+`2*data`, whose iterations hold every other element.
+
 `s * (r1 + r2) = s*r1 + s*r2` is *not* a law: the two differ by a permutation. A tail moves out of the major position
 for free and out of the minor one only by moving data. `16 + 4 = 20` is not a law either, although both have the same size: a
 sum records where a range is cut.
@@ -38,7 +41,7 @@ def product(*factors: Range | int) -> Range:
     """
     flat: list[Range] = []
     for factor in factors:
-        _append(flat, Extent(factor) if isinstance(factor, int) else factor)
+        _append(flat, factor if isinstance(factor, Range) else Extent(factor))
     if _ZERO in flat:
         return _ZERO
     for i in range(len(flat) - 2, -1, -1):
@@ -70,7 +73,7 @@ def sum_(*terms: Range | int) -> Range:
     """
     flat: list[Range] = []
     for given in terms:
-        term = Extent(given) if isinstance(given, int) else given
+        term = given if isinstance(given, Range) else Extent(given)
         flat += term.terms if isinstance(term, Sum) else () if term is _ZERO else (term,)
     return flat[0] if len(flat) == 1 else Sum(tuple(flat)) if flat else _ZERO
 
@@ -82,7 +85,7 @@ def sub(base: Range | int, offset: int, length: int, step: int = 1) -> Range:
     sub(sub(512, 128, 256), 0, 128, 2)  -->  512[128 : 128 : 2]
     ```
     """
-    r = Extent(base) if isinstance(base, int) else base
+    r = base if isinstance(base, Range) else Extent(base)
     size = known_size(r)
     if size is not None and length > 0 and offset + (length - 1) * step >= size:
         raise Error(f"`{r}` has {size} indices: [{offset} : {length} : {step}] reaches beyond them")
@@ -99,7 +102,7 @@ def pad(base: Range | int, lo: int, hi: int) -> Range:
     pad(pad(512, 0, 3), 1, 1)  -->  pad(512, 1, 4)
     ```
     """
-    r = Extent(base) if isinstance(base, int) else base
+    r = base if isinstance(base, Range) else Extent(base)
     if lo == hi == 0:
         return r
     return Pad(r.base, r.lo + lo, r.hi + hi) if isinstance(r, Pad) and lo >= 0 and hi >= 0 else Pad(r, lo, hi)
@@ -112,9 +115,9 @@ def window(base: Range | int, stride: int, kernel: int, dilation: int = 1, lo: i
     window(window(64, 2, 3, 1, 1), 1, 5, 1, 2)  -->  win<2,7,1,3>(64)
     ```
     """
-    r = Extent(base) if isinstance(base, int) else base
+    r = base if isinstance(base, Range) else Extent(base)
     made = Window(r, stride, kernel, dilation if kernel > 1 else 1, lo)
-    if (stride, kernel, lo) == (1, 1, 0):
+    if (stride, kernel, lo) == (1, 1, 0) and _is_consecutive(r):
         return r
     return compose(made, r) if isinstance(r, Window) else made
 
@@ -148,6 +151,13 @@ def whole(r: Range) -> bool:
             return all(map(whole, parts))
         case _:
             return not isinstance(r, Sub | Pad | Window | Of)
+
+
+def _is_consecutive(r: Range) -> bool:
+    """Whether the positions that each iteration holds are consecutive, whatever its sizes are: places are major to all else."""
+    if isinstance(r, Product):
+        return all(isinstance(part, Axis | SubAxis | Loop) for part in r.factors[:-1]) and _is_consecutive(r.factors[-1])
+    return isinstance(r, Extent | Axis | SubAxis | Loop | Window)
 
 
 def window_size(w: Window, outputs: int) -> int:

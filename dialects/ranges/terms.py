@@ -53,7 +53,8 @@ class Extent(Range):
     n: int
 
     def __new__(cls, n: int) -> Extent:
-        return intern(cls, int(n))
+        # A plus sign makes a number of a truth.
+        return intern(cls, +n)
 
     def check(self) -> None:
         if self.n < 0:
@@ -111,7 +112,7 @@ class Axis(BasePlace):
     """The distance of neighbours along the axis, in the numbers that the set gives its devices."""
 
     def __new__(cls, name: str, size: int, devices: Devices | None = None) -> Axis:
-        return intern(cls, name, int(size), devices or Devices(((name, int(size)),)))
+        return intern(cls, name, size, devices or Devices(((name, size),)))
 
     def check(self) -> None:
         _check_name(self.name)
@@ -150,7 +151,7 @@ class SubAxis(BasePlace):
     """The distance of neighbours along the sub-axis, in the numbers that the set gives its devices."""
 
     def __new__(cls, axis: Axis, split: Iterable[int], index: int) -> SubAxis:
-        return intern(cls, axis, tuple(split), int(index))
+        return intern(cls, axis, tuple(split), index)
 
     def check(self) -> None:
         text = f"{self.axis} = {' * '.join(map(str, self.split))}"
@@ -186,7 +187,7 @@ class Loop(BasePlace):
     stride: int
 
     def __new__(cls, name: str, size: int, stride: int = 0) -> Loop:
-        return intern(cls, name, int(size), int(stride))
+        return intern(cls, name, size, stride)
 
     def check(self) -> None:
         _check_name(self.name)
@@ -251,7 +252,7 @@ class Sub(Range):
     step: int
 
     def __new__(cls, base: Range, offset: int, length: int, step: int = 1) -> Sub:
-        return intern(cls, base, int(offset), int(length), int(step))
+        return intern(cls, base, offset, length, step)
 
     def check(self) -> None:
         if self.offset < 0 or self.length < 0 or self.step < 1:
@@ -284,7 +285,7 @@ class Pad(Range):
     hi: int
 
     def __new__(cls, base: Range, lo: int, hi: int) -> Pad:
-        return intern(cls, base, int(lo), int(hi))
+        return intern(cls, base, lo, hi)
 
     def check(self) -> None:
         if self.lo < 0 or self.hi < 0:
@@ -314,7 +315,7 @@ class Window(Range):
     lo: int
 
     def __new__(cls, base: Range, stride: int, kernel: int, dilation: int = 1, lo: int = 0) -> Window:
-        return intern(cls, base, int(stride), int(kernel), int(dilation), int(lo))
+        return intern(cls, base, stride, kernel, dilation, lo)
 
     def check(self) -> None:
         if not self.stride or self.kernel < 1 or self.dilation < 1:
@@ -340,7 +341,7 @@ class Of(Range):
     n: int
 
     def __new__(cls, base: Range, n: int) -> Of:
-        return intern(cls, base, int(n))
+        return intern(cls, base, n)
 
     def __str__(self) -> str:
         return f"({self.base}) of {self.n}" if _is_compound(self.base) else f"{self.base} of {self.n}"

@@ -16,6 +16,17 @@
       steps           what layouts say that devices have; the steps over axes of any size, as laws
       local_arrays    what ops do to local arrays, as functions of a device and an index
       symbols         code that takes ints, run for all ints
+    ranges            each law of ranges, factors and windows with what is known of it
+      range_laws      the laws of products, sums, parts and pads, as predicates on what their code returns
+      window_laws     the laws of windows
+      factor_laws     the laws of placed factors
+      joint_laws      the laws of several factors of one dim
+      read_laws       the laws of the reads of windows, and of refinements
+      range_cases     ranges of each kind, of any sizes
+      explore         code run over numbers that stand for any, on every path
+        path          one of these paths
+        symbol        such a number
+        natural       polynomials, which it is made of
     values            what terms stand for: arrays, pairs, what devices hold
     world             what a meaning may ask of numbers; Python's own numbers
       terms           terms of the solver, for all sizes at once

@@ -10,11 +10,13 @@ from time import perf_counter
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ...dialects.ground.errors import Error
 from .laws import NOT_PROVED, condition_verdicts, every_law, verdict
 from .lemmas import lemmas
 from .step_laws import NOT_PROVED as STEPS_NOT_PROVED, step_laws, step_verdict
+from .ranges import NOT_PROVED as UNPROVED_RANGES, every_range_law, range_verdict
 
 STYLE = {"proved": "green", "refuted": "red", "not proved": "yellow"}
 
@@ -42,6 +44,7 @@ def main(names: list[str]) -> int:
     console.print(table)
     console.print(f"{proved} of {count} laws are proved, in {perf_counter() - start:.1f} s")
     wrong += print_steps(console, names)
+    wrong += range_table(console, names)
     for each in wrong:
         console.print(f"not as stated: {each}", style="red", markup=False)
     return 1 if wrong else 0
@@ -61,6 +64,24 @@ def print_steps(console: Console, names: list[str]) -> list[str]:
         table.add_row(kind, "", f"[{STYLE['not proved']}]not proved[/]", why, "")
     console.print(table)
     console.print(f"{len(laws) - len(wrong)} of {len(laws)} laws of steps are proved, in {perf_counter() - start:.1f} s")
+    return wrong
+
+
+def range_table(console: Console, names: list[str]) -> list[str]:
+    """Prints a row a law of ranges. Returns which are not as stated."""
+    start, wrong = perf_counter(), list[str]()
+    table = Table("law", "text", "", "how, or why not", "ms", title="Laws of ranges", title_justify="left")
+    laws = [each for each in every_range_law() if not names or each.name in names]
+    for each in laws:
+        before = perf_counter()
+        found = range_verdict(each.name)
+        took = f"{(perf_counter() - before) * 1e3:.0f}"
+        table.add_row(each.name, Text(each.picture), f"[{STYLE[found.state]}]{found.state}[/]", Text(found.how), took)
+        if found.state != ("not proved" if each.name in UNPROVED_RANGES else "proved"):
+            wrong.append(f"{each.name}: {found}")
+    proved = sum(range_verdict(each.name).state == "proved" for each in laws)
+    console.print(table)
+    console.print(f"{proved} of {len(laws)} laws of ranges are proved, in {perf_counter() - start:.1f} s")
     return wrong
 
 

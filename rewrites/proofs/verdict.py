@@ -11,6 +11,8 @@ class Verdict:
 
     state: str
     how: str = ""
+    paths: int = 0
+    """On how many paths of its code it was proved, for a law that is code."""
 
     def __str__(self) -> str:
         return f"{self.state}: {self.how}" if self.how else self.state

@@ -15,6 +15,8 @@ from typing import Any
 from steps_page import steps_section
 
 from partita.rewrites.proofs.laws import condition_verdicts, every_law, verdict
+from partita.rewrites.proofs.range_cases import RangeLaw
+from partita.rewrites.proofs.ranges import every_range_law, range_verdict
 from partita.rewrites.rules import rule_files
 from partita.rewrites.rules.rule import Rule
 
@@ -34,6 +36,15 @@ fractions off. It also excludes casts that only round, of which these laws say n
 A picture has small arrays for the variables, the left side, the terms that the right side is made of, and the right side.
 Iterations stand side by side, between `|`, where they differ. *In the demo* is how often a law fires while `partita demo` plans
 and lowers its training step, where the same question is asked once.
+"""
+
+RANGES = """## Ranges, windows and factors
+
+The laws of the [range algebra](notation.md) are Python. What is proved is the code itself: it is run over numbers that stand
+for any, once for each way that its comparisons can go, and what it returns is compared, by the meaning of ranges, with what it
+was given. A structure such as `a*n` is a range on a mesh axis `a` with blocks of `n`; its sizes, coordinates, strides and
+offsets may be any. Extents are below 2**62.
+
 """
 
 
@@ -75,5 +86,14 @@ def page() -> str:
         files.setdefault(file, []).append(rule)
     known = told_by("law_pictures"), told_by("demo_firings")
     text = HEAD + "\n".join(row for file, rules in files.items() for row in rows(file, rules, *known) if row)
-    text += "\n".join(steps_section())
+    text += "\n\n" + RANGES + "\n".join(map(range_row, every_range_law())) + "\n".join(steps_section())
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+
+
+def range_row(law: RangeLaw) -> str:
+    """A law of ranges: its sentence, its picture, for which structures it is proved, and how."""
+    cases = [case for case in law.cases if case]
+    named = f" For {'; '.join(f'`{case}`' for case in cases)}." if 0 < len(cases) <= 12 else ""
+    said = fill(f"{law.sentence}{named}", 128, break_long_words=False, break_on_hyphens=False)
+    found = range_verdict(law.name)
+    return f"### {law.name}\n\n{said}\n\n```text\n{law.picture}\n```\n\n{found.state.capitalize()}: {found.how}.\n"

@@ -26,6 +26,14 @@ def test_factors_with_a_gap_between_them_or_that_overlap_are_not_one(minor: int)
     assert joined(512, [factor("a", 128), factor("b", minor)]) is None
 
 
+def test_a_place_of_one_iteration_keeps_its_halo_when_factors_are_joined() -> None:
+    mesh = Mesh(a=4, b=1)
+    minor = Factor(mesh.place("b"), 16, (1, 1))
+    one = joined(64, [Factor(mesh.place("a"), 16), minor])
+    assert one is not None
+    assert (one.size, one.stride, one.halo) == (4, 16, (1, 1))
+
+
 def test_a_window_begins_before_its_block_and_ends_behind_it() -> None:
     window = Factor(MESH.place("a"), 16, (3, 2))
     assert [window.window(device, 64) for device in range(4)] == [range(18), range(13, 34), range(29, 50), range(45, 64)]

@@ -79,6 +79,18 @@ def test_the_halo_is_the_same_everywhere_when_the_stride_divides_the_block():
     assert str(w) == "win<2,5,1,2>(1)"
 
 
+def test_a_window_of_one_element_is_its_base_unless_iterations_hold_elements_that_are_apart():
+    mesh = Mesh(a=2)
+    for text in ("4", "a", "a*4"):
+        r = parse_range(text, mesh)
+        assert window(r, 1, 1) is r
+    apart = parse_range("2*a", mesh)
+    one = window(apart, 1, 1)
+    assert one is Window(apart, 1, 1)
+    assert [denote(one, at) for at in mesh.coordinates()] == [[0, 1, 2], [1, 2, 3]]
+    assert [denote(apart, at) for at in mesh.coordinates()] == [[0, 2], [1, 3]]
+
+
 def test_a_window_over_part_of_the_outputs_reads_where_that_part_lies():
     w = parse_range("win<2,3,1,1>(8[4 : 2 : 1])")
     assert denote(w, {}) == [7, 8, 9, 10, 11] and size(w) == 5
