@@ -41,6 +41,8 @@ def main(beginning: str) -> Table:
                 wanted = jax.jit(plan.source.traced.function.fn)(*given)
             found = [largest(plan.lower(how).run(*given), wanted) for how in GRANULARITIES]
             rows.append([name, *found, *on_two_sets(plan, given, wanted), *saved(plan, given)])
+            # What is compiled is not needed again, and would take 20 GB for all examples.
+            jax.clear_caches()
     columns = ["", *GRANULARITIES, "on two sets", "collective", "transfers", "bytes", "saved, bytes", "loaded"]
     notes = [
         "The largest difference from `jax.jit` of any result, over its largest element; of what is loaded, from the graph.",
