@@ -130,7 +130,7 @@ def trained(arrays: Sequence[Any]) -> Any:
 def many(request: pytest.FixtureRequest) -> pt.Plan:
     """A plan with several conflicts, which touch each other or do not."""
     function: Callable[[Sequence[Any]], Any] = request.param
-    count = 3 if function is trained else 5
+    count = 2 if function is trained else 5
     plan = pt.plan(function, pt.Mesh(data=4, model=2), [A] * count).apply(pt.Tile({"arrays/*": 0}, "data"))
     assert len(plan.conflicts) > 3
     return plan

@@ -15,7 +15,6 @@ from typing import IO, Any, cast
 
 import numpy as np
 import pytest
-from documents import users_environment
 from root import ROOT
 from wrong_values import KINDS
 
@@ -38,7 +37,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started = list[subprocess.Popen[str]]()
 
     def begun(*command: str, **more: str) -> subprocess.Popen[str]:
-        environment = {**users_environment(), "FOLDER": str(tmp_path), "PYTHONUNBUFFERED": "1", **more}
+        environment = {**os.environ, "FOLDER": str(tmp_path), "PYTHONUNBUFFERED": "1", **more}
         pipe, both = subprocess.PIPE, subprocess.STDOUT
         made = subprocess.Popen(
             command, cwd=tmp_path, env=environment, stdout=pipe, stderr=both, text=True, start_new_session=True
