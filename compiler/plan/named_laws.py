@@ -60,7 +60,7 @@ def _proof(rule: Rule) -> str:
     if find_spec("z3") is None:
         return ""
     # Z3 takes a while to import, and most programs have no rule of their own.
-    from ...rewrites.proofs.programs import prove_program
+    from ...rewrites.proofs.of_rules.programs import prove_program
 
     found = prove_program(rule)
     return str(found) if found.state == "proved" else ""

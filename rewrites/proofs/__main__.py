@@ -1,4 +1,4 @@
-"""Proves each law, prints what is known of it, and fails if that is not what `laws.py` says.
+"""Proves each law, prints what is known of it, and fails if that is not what is stated.
 
 python -m partita.rewrites.proofs [NAME ...]
 """
@@ -13,75 +13,36 @@ from rich.table import Table
 from rich.text import Text
 
 from ...dialects.ground.errors import Error
-from .laws import NOT_PROVED, condition_verdicts, every_law, verdict
-from .lemmas import lemmas
-from .step_laws import NOT_PROVED as STEPS_NOT_PROVED, step_laws, step_verdict
-from .ranges import NOT_PROVED as UNPROVED_RANGES, every_range_law, range_verdict
+from .laws import GROUPS, Group, proved_lemmas
 
 STYLE = {"proved": "green", "refuted": "red", "not proved": "yellow"}
 
 
 def main(names: list[str]) -> int:
-    """Prints a row a law. Returns the exit status."""
-    console, start = Console(), perf_counter()
-    wrong = [name for name, is_proved in lemmas().items() if not is_proved]
-    table = Table("file", "law", "", "how, or why not", "ms", "conditions", title="Laws", title_justify="left")
-    count = proved = 0
-    for file, rule in every_law():
-        if names and rule.name not in names:
-            continue
-        before = perf_counter()
-        found, conditions = verdict(file, rule), condition_verdicts(rule)
-        took = f"{(perf_counter() - before) * 1e3:.0f}"
-        said = ", ".join(
-            f"{each.condition}: {each.kind}{'' if each.is_right else ' [red]is wrong[/red]'}" for each in conditions
-        )
-        table.add_row(file, rule.name, f"[{STYLE[found.state]}]{found.state}[/]", found.how, took, said)
-        wrong += [f"{rule.name}: {each.condition}" for each in conditions if not each.is_right]
-        if found.state != ("not proved" if rule.name in NOT_PROVED else "proved"):
-            wrong.append(f"{rule.name}: {found}")
-        count, proved = count + 1, proved + (found.state == "proved")
-    console.print(table)
-    console.print(f"{proved} of {count} laws are proved, in {perf_counter() - start:.1f} s")
-    wrong += print_steps(console, names)
-    wrong += range_table(console, names)
+    """Prints a row a law, of all or of those with one of the names. Returns the exit status."""
+    console = Console()
+    wrong = [name for name, is_proved in proved_lemmas().items() if not is_proved]
+    for group in GROUPS:
+        wrong += printed(console, group, names)
     for each in wrong:
         console.print(f"not as stated: {each}", style="red", markup=False)
     return 1 if wrong else 0
 
 
-def print_steps(console: Console, names: list[str]) -> list[str]:
-    """Prints a row for each law of a step. Returns those that are not proved."""
-    table, start = Table("step", "law", "", "how, or why not", "ms", title="Steps", title_justify="left"), perf_counter()
-    wrong, laws = list[str](), [each for each in step_laws() if not names or each.kind in names]
-    for law in laws:
+def printed(console: Console, group: Group, names: list[str]) -> list[str]:
+    """Prints the table of a group, and returns what is not as stated."""
+    table = Table(*group.columns, "", "how, or why not", "ms", title=group.title, title_justify="left")
+    start, wrong, count, proved = perf_counter(), list[str](), 0, 0
+    for row in group.rows(names):
         before = perf_counter()
-        found = step_verdict(law)
+        found, is_as_stated = row.verdict()
         took = f"{(perf_counter() - before) * 1e3:.0f}"
-        table.add_row(law.kind, str(law), f"[{STYLE[found.state]}]{found.state}[/]", found.how, took)
-        wrong += [f"{law.kind}: {law}: {found}"] if found.state != "proved" else []
-    for kind, why in STEPS_NOT_PROVED.items() if not names else ():
-        table.add_row(kind, "", f"[{STYLE['not proved']}]not proved[/]", why, "")
-    console.print(table)
-    console.print(f"{len(laws) - len(wrong)} of {len(laws)} laws of steps are proved, in {perf_counter() - start:.1f} s")
-    return wrong
-
-
-def range_table(console: Console, names: list[str]) -> list[str]:
-    """Prints a row a law of ranges. Returns which are not as stated."""
-    start, wrong = perf_counter(), list[str]()
-    table = Table("law", "text", "", "how, or why not", "ms", title="Laws of ranges", title_justify="left")
-    laws = [each for each in every_range_law() if not names or each.name in names]
-    for each in laws:
-        before = perf_counter()
-        found = range_verdict(each.name)
-        took = f"{(perf_counter() - before) * 1e3:.0f}"
-        table.add_row(each.name, Text(each.picture), f"[{STYLE[found.state]}]{found.state}[/]", Text(found.how), took)
-        if found.state != ("not proved" if each.name in UNPROVED_RANGES else "proved"):
-            wrong.append(f"{each.name}: {found}")
-    proved = sum(range_verdict(each.name).state == "proved" for each in laws)
-    console.print(table)
-    console.print(f"{proved} of {len(laws)} laws of ranges are proved, in {perf_counter() - start:.1f} s")
+        table.add_row(*map(Text, row.cells), Text(found.state, STYLE[found.state]), Text(found.how), took)
+        wrong += [] if is_as_stated else [f"{', '.join(filter(None, row.cells))}: {found}"]
+        count, proved = count + row.count, proved + row.count * (found.state == "proved")
+    if count:
+        console.print(table)
+        console.print(f"{proved} of {count} are proved, in {perf_counter() - start:.1f} s")
     return wrong
 
 

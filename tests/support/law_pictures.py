@@ -16,14 +16,14 @@ import numpy as np
 
 from partita.rewrites.laws.rule_check import RuleInstance
 from partita.rewrites.proofs.bounded import Bounded
-from partita.rewrites.proofs.laws import NOT_PROVED, PROGRAMS, every_law
-from partita.rewrites.proofs.leaves import SymbolicLeaves
-from partita.rewrites.proofs.programs import is_computed
-from partita.rewrites.proofs.prove import cases
-from partita.rewrites.proofs.refute import small_facts, small_sizes
-from partita.rewrites.proofs.replay import Replay, all_here, indices as places_in
+from partita.rewrites.proofs.of_rules.laws import NOT_PROVED, PROGRAMS, every_law
+from partita.rewrites.proofs.of_rules.leaves import SymbolicLeaves
+from partita.rewrites.proofs.of_rules.programs import is_computed
+from partita.rewrites.proofs.of_rules.prove import cases
+from partita.rewrites.proofs.of_rules.refute import small_facts, small_sizes
+from partita.rewrites.proofs.of_rules.replay import Replay, all_here, indices as places_in
+from partita.rewrites.proofs.of_rules.statement import Case, value, variables
 from partita.rewrites.proofs.solver import answer, z3
-from partita.rewrites.proofs.statement import Case, value, variables
 from partita.rewrites.proofs.values import Array, Complex, Held, Pair, Spread
 from partita.rewrites.proofs.world import Ints
 from partita.rewrites.rules.rule import Rule, RuleApply, Variable, subterms

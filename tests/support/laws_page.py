@@ -14,16 +14,19 @@ from typing import Any
 
 from steps_page import steps_section
 
-from partita.rewrites.proofs.laws import condition_verdicts, every_law, verdict
-from partita.rewrites.proofs.range_cases import RangeLaw
-from partita.rewrites.proofs.ranges import every_range_law, range_verdict
+from partita.dialects.definitions.registry import definitions
+from partita.rewrites.proofs.of_ranges.cases import RangeLaw
+from partita.rewrites.proofs.of_ranges.ranges import every_range_law, range_verdict
+from partita.rewrites.proofs.of_rules.laws import condition_verdicts, every_law, verdict
+from partita.rewrites.proofs.of_tilings.tilings import table
 from partita.rewrites.rules import rule_files
 from partita.rewrites.rules.rule import Rule
 
 HEAD = """# Laws
 
-Every law of the `.rules` files, with what is known of it. `make prove` proves the laws with Z3, for all sizes, coordinates and
-strides; see [Rules](design.md#rules). The tests of the proofs write this page, if they are run with `--update`.
+Every law of the `.rules` files, and every [tiling](#tilings) of a definition, with what is known of it. `make prove` proves
+them with Z3, for all sizes, coordinates and strides; see [Rules](design.md#rules). The tests of the proofs write this page, if
+they are run with `--update`.
 
 *Directly*: at an iteration and an index that stand for any. *By induction*: from each size of an axis to the next one. *By sums
 of products*: both sides are sums over the same indices of the same products. A law that is not proved is tested on random
@@ -79,6 +82,43 @@ def rows(file: str, rules: list[Rule], pictures: dict[str, str], fired: dict[str
         yield fill(f"{found.state.capitalize()}: {found.how}.{kinds}{times}", 128) + "\n"
 
 
+TILINGS = """
+## Tilings
+
+The tilings that are derived from `definitions.def`. *Statement*: an index of p·m values is placed on p devices, in blocks of m.
+The operands are cut along the dims that the tiling names; each device runs the same definition on its part, with the changes
+that the laws of `masks.rules` say; the results are joined along the dims that the tiling names, or folded by its monoid
+(`{add}`). That is the whole result, at every index.
+
+```text
+out[i] = sum(k) x[i, k] * w[k], k placed    -->    on device c: sum(k) x[i, c·m + k] * w[c·m + k], pending {add}
+```
+
+It is proved for all sizes of all indices from 2 on, with blocks of one value and of more. Groups of indices have 0 to 2 of
+them; dims that a parameter names are last, or first in reverse. Scalar functions may be any functions, and so may functions of
+whole rows. What is known of a fold is that its monoid is associative and that its order does not matter. What is not covered,
+padding, blocks dealt in turn and windows among it, is tested on random arrays.
+"""
+
+
+def tilings() -> Iterator[str]:
+    """The section of tilings: a table for each section of the file of definitions."""
+    yield TILINGS
+    known, lines = "", [*enumerate(definitions.source.splitlines())]
+    heads = [(at, line.strip("# -")) for at, line in lines if line.startswith("# ---")]
+    # The first line that starts with a name, or continues such a line, has it at its head.
+    words = [(at, re.findall(r"\w+", line.split("(")[0])) for at, line in lines if line[:1].isalpha()]
+    places = {name: at for at, found in reversed(words) for name in found}
+    for names, row in table():
+        section = [head for at, head in heads if at <= places[row.definition.name]][-1]
+        if section != known:
+            yield f"### {section.partition(':')[0].capitalize()}\n"
+            yield "| definitions | index | tiling | |\n|---|---|---|---|"
+        known = section
+        state = row.verdict.state + (f": {row.why}" if row.why else "")
+        yield f"| {', '.join(f'`{name}`' for name in names)} | {row.index} | {row.tiling} | {state} |"
+
+
 def page() -> str:
     """The page."""
     files: dict[str, list[Rule]] = {}
@@ -86,7 +126,8 @@ def page() -> str:
         files.setdefault(file, []).append(rule)
     known = told_by("law_pictures"), told_by("demo_firings")
     text = HEAD + "\n".join(row for file, rules in files.items() for row in rows(file, rules, *known) if row)
-    text += "\n\n" + RANGES + "\n".join(map(range_row, every_range_law())) + "\n".join(steps_section())
+    text += "\n\n" + RANGES + "\n".join(map(range_row, every_range_law())) + "\n".join(steps_section()) + "\n"
+    text += re.sub(r"(?<=\|)\n(?=###)", "\n\n", "\n".join(tilings()))
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import fill
 
-from partita.rewrites.proofs.step_laws import NOT_PROVED, step_laws, step_verdict
+from partita.rewrites.proofs.of_steps.step_laws import NOT_PROVED, step_laws, step_verdict
 
 HEAD = """
 ## Steps of redistribution

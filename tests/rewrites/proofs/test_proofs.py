@@ -11,12 +11,12 @@ import pytest
 from laws_page import page
 from root import ROOT
 
-from partita.rewrites.proofs.laws import NOT_PROVED, PROGRAMS, condition_verdicts, every_law, verdict
 from partita.rewrites.proofs.lemmas import lemmas
-from partita.rewrites.proofs.programs import prove_program
-from partita.rewrites.proofs.prove import cases, prove
-from partita.rewrites.proofs.refute import refuted, satisfiable
-from partita.rewrites.proofs.statement import conditions, variables
+from partita.rewrites.proofs.of_rules.laws import NOT_PROVED, PROGRAMS, condition_verdicts, every_law, verdict
+from partita.rewrites.proofs.of_rules.programs import prove_program
+from partita.rewrites.proofs.of_rules.prove import cases, prove
+from partita.rewrites.proofs.of_rules.refute import refuted, satisfiable
+from partita.rewrites.proofs.of_rules.statement import conditions, variables
 from partita.rewrites.rules.compile import load
 from partita.rewrites.rules.rule import Compare, Condition, Holds, Rule, RuleApply, Term, Variable
 

@@ -23,11 +23,11 @@ from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import Place, coordinate
 from partita.dialects.ranges.denotation import local_block
 from partita.rewrites.proofs import exchanges, steps
-from partita.rewrites.proofs.exchanges import between, even, halo, permute, pieces, windows
-from partita.rewrites.proofs.local_arrays import ANY, Element, Folded, Here, Local
-from partita.rewrites.proofs.step_laws import StepLaw, step_laws, step_verdict
-from partita.rewrites.proofs.steps import position, tiled
-from partita.rewrites.proofs.symbols import Law, Nothing, Pick, explored
+from partita.rewrites.proofs.of_steps.exchanges import between, even, halo, permute, pieces, windows
+from partita.rewrites.proofs.of_steps.local_arrays import ANY, Element, Folded, Here, Local
+from partita.rewrites.proofs.of_steps.step_laws import StepLaw, step_laws, step_verdict
+from partita.rewrites.proofs.of_steps.steps import position, tiled
+from partita.rewrites.proofs.of_steps.symbols import Law, Nothing, Pick, explored
 from partita.rewrites.redistribute.kinds import halo as halos
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
 from partita.rewrites.redistribute.kinds.all_to_all import AllToAll

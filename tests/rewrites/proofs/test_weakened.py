@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from partita.rewrites.proofs.laws import NOT_PROVED
-from partita.rewrites.proofs.prove import prove
+from partita.rewrites.proofs.of_rules.laws import NOT_PROVED
+from partita.rewrites.proofs.of_rules.prove import prove
 from partita.rewrites.rules.rule import Rule, RuleApply, Term
 from partita.rewrites.rules.rule_files import rules
 

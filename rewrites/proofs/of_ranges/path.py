@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any
 
+from ..solver import EFFORT, answer, z3
 from .natural import Polynomial, constant, variable
-from .solver import EFFORT, answer, z3
 from .symbol import Symbol, TooLong
 
 MOST_DECISIONS = 60

@@ -17,10 +17,10 @@ from random import Random
 from typing import Any, TypeAlias, cast
 from unittest.mock import patch
 
-from ...dialects.ground import interned
-from .solver import EFFORT, z3
-from .values import Number
-from .verdict import Verdict
+from ....dialects.ground import interned
+from ..solver import EFFORT, z3
+from ..values import Number
+from ..verdict import Verdict
 
 Monomial: TypeAlias = tuple[str, ...]
 """The variables of a product, sorted."""

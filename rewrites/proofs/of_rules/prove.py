@@ -14,10 +14,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from ..rules.rule import All, Condition, Rule
+from ...rules.rule import All, Condition, Rule
+from ..solver import EFFORT, answer, need, z3
+from ..terms import Terms
+from ..values import Array, Axis, Here
+from ..verdict import Verdict
+from ..world import KINDS, NoMeaning
 from .leaves import SymbolicLeaves
 from .refute import refuted
-from .solver import EFFORT, answer, need, z3
 from .statement import (
     Case,
     NoStatement,
@@ -31,10 +35,6 @@ from .statement import (
     sides,
     variables,
 )
-from .terms import Terms
-from .values import Array, Axis, Here
-from .verdict import Verdict
-from .world import KINDS, NoMeaning
 
 
 def prove(rule: Rule) -> Verdict:

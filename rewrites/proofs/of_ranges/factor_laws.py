@@ -5,11 +5,11 @@ An iteration i holds the elements [i·stride - before, (i + 1)·stride + after) 
 
 from __future__ import annotations
 
-from ...dialects.ranges import factor as factors
-from ...dialects.ranges.denotation import interval, slots
-from ...dialects.ranges.factor import Factor, tiling
-from ...dialects.ranges.windows import windows_of
-from .range_cases import Coordinates, Given, RangeLaw, axis, registering
+from ....dialects.ranges import factor as factors
+from ....dialects.ranges.denotation import interval, slots
+from ....dialects.ranges.factor import Factor, tiling
+from ....dialects.ranges.windows import windows_of
+from .cases import Coordinates, Given, RangeLaw, axis, registering
 
 LAWS: dict[str, RangeLaw] = {}
 law = registering(LAWS)

@@ -17,14 +17,14 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Devices, Place, Product, Range, Sub, SubAxis, placed, size
-from ...dialects.ranges.factor import Factor
-from ...dialects.ranges.windows import windows_of
-from ..redistribute.steps import Step, devices
+from ....dialects.layouts import Layout
+from ....dialects.ranges.algebra import Devices, Place, Product, Range, Sub, SubAxis, placed, size
+from ....dialects.ranges.factor import Factor
+from ....dialects.ranges.windows import windows_of
+from ...redistribute.steps import Step, devices
+from ..values import Number
 from .local_arrays import ANY, ZERO, Element, Folded, Here, Index, Local, member, rank
 from .symbols import Law, Pick
-from .values import Number
 
 # What devices have.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...dialects.ranges.algebra import Extent, Pad, Product, Sub, Sum, pad, product, size, sub, sum_
-from ...dialects.ranges.denotation import slots
-from ...dialects.ranges.laws import whole
-from .range_cases import ONE, THREE, TWO, Coordinates, Given, RangeLaw, equal, part_of, ranges, registering, slot
+from ....dialects.ranges.algebra import Extent, Pad, Product, Sub, Sum, pad, product, size, sub, sum_
+from ....dialects.ranges.denotation import slots
+from ....dialects.ranges.laws import whole
+from .cases import ONE, THREE, TWO, Coordinates, Given, RangeLaw, equal, part_of, ranges, registering, slot
 
 LAWS: dict[str, RangeLaw] = {}
 law = registering(LAWS)

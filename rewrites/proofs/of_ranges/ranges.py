@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from ..verdict import Verdict
 from . import factor_laws, joint_laws, range_laws, read_laws, window_laws
+from .cases import RangeLaw
 from .explore import explore
-from .range_cases import RangeLaw
-from .verdict import Verdict
 
 NOT_PROVED: dict[str, str] = {}
 """The laws that are not proved, and why."""

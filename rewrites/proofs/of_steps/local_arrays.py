@@ -21,14 +21,14 @@ from unittest.mock import patch
 
 from xdsl.ir import SSAValue
 
-from ...dialects import spmd
-from ...dialects.ranges import terms
-from ...dialects.ranges.algebra import Place
-from ..emit import Emitter
-from ..redistribute.kinds import pieces
-from ..redistribute.kinds.exchange import Along
+from ....dialects import spmd
+from ....dialects.ranges import terms
+from ....dialects.ranges.algebra import Place
+from ...emit import Emitter
+from ...redistribute.kinds import pieces
+from ...redistribute.kinds.exchange import Along
+from ..values import Number
 from .symbols import common
-from .values import Number
 
 Here: TypeAlias = Mapping[Place, Number]
 """The coordinates of a device."""

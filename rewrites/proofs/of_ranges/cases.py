@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product as every_pair
 from typing import Any, TypeAlias
 
-from ...dialects.ranges.algebra import Axis, Extent, Pad, Place, Product, Range, Sub, Sum, Window, size, space
-from ...dialects.ranges.denotation import defined, slots
+from ....dialects.ranges.algebra import Axis, Extent, Pad, Place, Product, Range, Sub, Sum, Window, size, space
+from ....dialects.ranges.denotation import defined, slots
 from .explore import Law
 
 Given: TypeAlias = Any

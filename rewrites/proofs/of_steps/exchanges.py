@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...dialects.layouts import Layout
-from ...dialects.ranges.algebra import Axis, Devices, major_to_minor
-from ...dialects.ranges.factor import Factor, windowed
-from ..redistribute.kinds.halo import Halo, exchanged
-from ..redistribute.kinds.local import Cut, Pad
-from ..redistribute.kinds.permute import Permute
-from ..redistribute.kinds.pieces import Pieces
-from ..redistribute.steps import Path, Step
+from ....dialects.layouts import Layout
+from ....dialects.ranges.algebra import Axis, Devices, major_to_minor
+from ....dialects.ranges.factor import Factor, windowed
+from ...redistribute.kinds.halo import Halo, exchanged
+from ...redistribute.kinds.local import Cut, Pad
+from ...redistribute.kinds.permute import Permute
+from ...redistribute.kinds.pieces import Pieces
+from ...redistribute.steps import Path, Step
+from ..values import Number
 from .local_arrays import Element, Here, Local
 from .steps import Sized, element, held, made, same
 from .symbols import Law, Nothing, Pick
-from .values import Number
 
 
 def suppose(truth: object) -> None:

@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from ..laws.interpret_rule import IndexMaker, Indices, NoTerm, make_term
-from ..laws.rule_check import problem
-from ..rules.rule import Rule, Variable, subterms
+from ...laws.interpret_rule import IndexMaker, Indices, NoTerm, make_term
+from ...laws.rule_check import problem
+from ...rules.rule import Rule, Variable, subterms
+from ..solver import answer, need, z3
+from ..terms import Terms
+from ..values import Complex, Number
+from ..verdict import Verdict
+from ..world import KINDS
 from .heads import same
-from .solver import answer, need, z3
 from .statement import NoStatement
-from .terms import Terms
-from .values import Complex, Number
-from .verdict import Verdict
-from .world import KINDS
 
 Where = Mapping[int, Number]
 TESTED = {"integers": "i", "reals": "f", "complex": "c"}

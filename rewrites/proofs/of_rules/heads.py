@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .values import Array, Axis, Complex, Held, Here, Number, Pair, Spread, Truth, as_complex
-from .world import NoMeaning, World
+from ..values import Array, Axis, Complex, Held, Here, Number, Pair, Spread, Truth, as_complex
+from ..world import NoMeaning, World
 
 Meaning: TypeAlias = Callable[..., Any]
 Asks: TypeAlias = Callable[..., Sequence[Truth]]

@@ -6,11 +6,11 @@ from itertools import product as every
 from math import prod
 from typing import Any
 
-from ...dialects.ranges.affine_read import AffineRead
-from ...dialects.ranges.algebra import Extent, Window, reads, refine
-from ...dialects.ranges.reshapes import refine_dims
+from ....dialects.ranges.affine_read import AffineRead
+from ....dialects.ranges.algebra import Extent, Window, reads, refine
+from ....dialects.ranges.reshapes import refine_dims
+from .cases import Coordinates, Given, RangeLaw, registering, shape
 from .factor_laws import HALOS, positive
-from .range_cases import Coordinates, Given, RangeLaw, registering, shape
 
 LAWS: dict[str, RangeLaw] = {}
 law = registering(LAWS)

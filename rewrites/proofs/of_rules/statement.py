@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from ...dialects.ground.errors import Error
-from ..rules.rule import All, AnyOf, Compare, Condition, Holds, Rule, RuleApply, RuleNumber, Symbol, Term, Variable
+from ....dialects.ground.errors import Error
+from ...rules.rule import All, AnyOf, Compare, Condition, Holds, Rule, RuleApply, RuleNumber, Symbol, Term, Variable
+from ..values import Array, Axis, Held, Number, Pair, Spread, Truth
+from ..world import World
 from .heads import HEADS, Head, same
-from .values import Array, Axis, Held, Number, Pair, Spread, Truth
-from .world import World
 
 ARRAYS = {"local": "array", "whole": "array", "value": "array", "part": "array", "free": "held"}
 """The kinds of variables, by those of arguments that say more."""

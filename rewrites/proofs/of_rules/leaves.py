@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ..solver import z3
+from ..terms import Terms
+from ..values import Array, Axis, Complex, Held, Here, Number, Spread, Truth
 from .heads import Everywhere, Implied
-from .solver import z3
 from .statement import VariableKind
-from .terms import Terms
-from .values import Array, Axis, Complex, Held, Here, Number, Spread, Truth
 
 Fact = Callable[..., Truth]
 AXIS = ("stride", "before", "width")

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from ..rules.rule import Rule
-from .bounded import Bounded
+from ...rules.rule import Rule
+from ..bounded import Bounded
+from ..solver import answer, z3
+from ..terms import Terms
+from ..values import Here
+from ..verdict import Verdict
 from .leaves import SymbolicLeaves
 from .replay import Replay, all_here, indices
-from .solver import answer, z3
 from .statement import Case, VariableKind, compared, conditions, holds, sides
-from .terms import Terms
-from .values import Here
-from .verdict import Verdict
 
 TRIED = 12
 """How many combinations of small sizes are tried for a counter-example."""

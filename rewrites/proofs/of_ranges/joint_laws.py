@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...dialects.ranges import factor as factors
-from ...dialects.ranges.algebra import size
-from ...dialects.ranges.factor import Factor, joined, tiling
+from ....dialects.ranges import factor as factors
+from ....dialects.ranges.algebra import size
+from ....dialects.ranges.factor import Factor, joined, tiling
+from .cases import Coordinates, Given, RangeLaw, axis, equal, registering
 from .factor_laws import HALOS, any_factor, positive
-from .range_cases import Coordinates, Given, RangeLaw, axis, equal, registering
 
 LAWS: dict[str, RangeLaw] = {}
 law = registering(LAWS)

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any, TypeAlias
 
-from ...dialects.ground.errors import Error
+from ....dialects.ground.errors import Error
+from ..solver import EFFORT, need
+from ..verdict import Verdict
 from .path import Path, another
-from .solver import EFFORT, need
 from .symbol import TooLong
-from .verdict import Verdict
 
 Law: TypeAlias = Callable[[Any], "bool | None"]
 """A predicate of `Path` or `Ints`. Its numbers are ints, as far as the code that it calls can tell."""

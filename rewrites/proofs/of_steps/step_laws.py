@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from ..redistribute.kinds.all_gather import AllGather
-from ..redistribute.kinds.all_to_all import AllToAll
-from ..redistribute.kinds.folds import AllReduce, ReduceScatter
-from ..redistribute.kinds.local import Cut, Pad, Slice
+from ...redistribute.kinds.all_gather import AllGather
+from ...redistribute.kinds.all_to_all import AllToAll
+from ...redistribute.kinds.folds import AllReduce, ReduceScatter
+from ...redistribute.kinds.local import Cut, Pad, Slice
+from ..verdict import Verdict
 from .exchanges import between, blocks, cut_from, even, halo, permute, pieces, resized, shifted, whole, windows
 from .local_arrays import as_functions
 from .steps import tiled
 from .symbols import Law, Pick, explored
-from .verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from ..rules.rule import Rule
+from ...rules.rule import Rule
+from ..solver import z3
+from ..values import Array, Complex, Held, Here, Number
+from ..world import Ints
 from .heads import same
 from .leaves import SymbolicLeaves
-from .solver import z3
 from .statement import VariableKind, names_here, sides
-from .values import Array, Complex, Held, Here, Number
-from .world import Ints
 
 DIM = 4
 """The extent of each dim of an array on devices, at small sizes."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...dialects.ranges.algebra import Extent, Range, Window, compose, halo, reads, window
-from ...dialects.ranges.denotation import interval, slots
-from ...dialects.ranges.laws import window_size
-from .range_cases import Coordinates, Given, RangeLaw, equal, ranges, registering, shape
+from ....dialects.ranges.algebra import Extent, Range, Window, compose, halo, reads, window
+from ....dialects.ranges.denotation import interval, slots
+from ....dialects.ranges.laws import window_size
+from .cases import Coordinates, Given, RangeLaw, equal, ranges, registering, shape
 
 LAWS: dict[str, RangeLaw] = {}
 law = registering(LAWS)
