@@ -22,7 +22,7 @@ from partita.dialects.layouts import Layout
 from partita.dialects.mesh import Mesh
 from partita.dialects.ranges.algebra import Place, coordinate
 from partita.dialects.ranges.denotation import local_block
-from partita.rewrites.proofs import exchanges, steps
+from partita.rewrites.proofs.of_steps import exchanges, steps
 from partita.rewrites.proofs.of_steps.exchanges import between, even, halo, permute, pieces, windows
 from partita.rewrites.proofs.of_steps.local_arrays import ANY, Element, Folded, Here, Local
 from partita.rewrites.proofs.of_steps.step_laws import StepLaw, step_laws, step_verdict
