@@ -126,11 +126,18 @@ def trained(arrays: Sequence[Any]) -> Any:
     return cast("Any", jax.grad(loss)(arrays))
 
 
-@pytest.fixture(params=[apart, in_pairs, in_a_chain, of_one_sum, trained])
+def trained_in_pairs(arrays: Sequence[Any]) -> Any:
+    def loss(arrays: Sequence[Any]) -> Any:
+        return sum(jnp.mean(each**2) for each in in_pairs(arrays))
+
+    return cast("Any", jax.grad(loss)(arrays))
+
+
+@pytest.fixture(params=[apart, in_pairs, in_a_chain, of_one_sum, trained, trained_in_pairs])
 def many(request: pytest.FixtureRequest) -> pt.Plan:
     """A plan with several conflicts, which touch each other or do not."""
     function: Callable[[Sequence[Any]], Any] = request.param
-    count = 2 if function is trained else 5
+    count = 2 if function in (trained, trained_in_pairs) else 5
     plan = pt.plan(function, pt.Mesh(data=4, model=2), [A] * count).apply(pt.Tile({"arrays/*": 0}, "data"))
     assert len(plan.conflicts) > 3
     return plan
