@@ -33,7 +33,7 @@ class Interned:
 
 
 def _plain(field: object) -> object:
-    """Converts strings in a field to `str`, and integers to `int`: a term is kept for ever, and others may print differently."""
+    """Converts strings in a field to `str`, and integers to `int`: a term is kept for ever, and others print differently."""
     if isinstance(field, tuple):
         return tuple(map(_plain, cast("tuple[object, ...]", field)))
     if isinstance(field, str):
