@@ -33,12 +33,14 @@ class Interned:
 
 
 def _plain(field: object) -> object:
-    """Converts strings in a field to `str`, and integers to `int`: a term is kept, and others may print differently."""
+    """Converts strings in a field to `str`, and integers to `int`: a term is kept for ever, and others print differently."""
     if isinstance(field, tuple):
         return tuple(map(_plain, cast("tuple[object, ...]", field)))
     if isinstance(field, str):
         return str.__str__(field)
-    return index(field) if isinstance(field, SupportsIndex) and not isinstance(field, bool) else field
+    if isinstance(field, int | SupportsIndex) and not isinstance(field, bool):
+        return index(field)
+    return field
 
 
 # Any: the fields of terms are of all kinds.

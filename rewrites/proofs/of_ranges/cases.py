@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product as every_pair
 from typing import Any, TypeAlias
 
 from ....dialects.ranges.algebra import Axis, Extent, Pad, Place, Product, Range, Sub, Sum, Window, size, space
@@ -128,8 +127,7 @@ KINDS: dict[str, Maker] = {
 }
 """A range of each kind, of any sizes, at any coordinates."""
 ONE = [(each,) for each in KINDS]
-SIMPLE = ("n", "a")
-TWO = list(dict.fromkeys([*every_pair(KINDS, SIMPLE), *every_pair(SIMPLE, KINDS)]))
+TWO = [*((each, "n") for each in KINDS), *(("a", each) for each in KINDS)]
 THREE = [*((each, "a", "n") for each in KINDS), ("n", "n + m", "a"), ("a", "n", "n[o : l : s]")]
 
 

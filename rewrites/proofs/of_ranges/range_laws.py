@@ -38,7 +38,7 @@ def one_is_unit(given: Given, kind: str) -> bool | None:
     (r,) = made
     one = Extent(1)
     same = product(one, r) is product(r, one) is product(r)
-    return same and equal(given, Product((one, r)), r, at) and equal(given, Product((r, one)), r, at)
+    return same and equal(given, Product((one, r) if given.index("side", 2) == 0 else (r, one)), r, at)
 
 
 @law("zero", "A product with 0 is empty.", "0 * r = 0 = r * 0", ONE)
@@ -85,7 +85,7 @@ def zero_is_unit(given: Given, kind: str) -> bool | None:
     (r,) = made
     empty = Extent(0)
     same = sum_(empty, r) is sum_(r, empty) is sum_(r)
-    return same and equal(given, Sum((empty, r)), r, at) and equal(given, Sum((r, empty)), r, at)
+    return same and equal(given, Sum((empty, r) if given.index("side", 2) == 0 else (r, empty)), r, at)
 
 
 @law("distribution", "A product with a minor range is one of each term.", "(r1 + r2) * s = r1*s + r2*s", THREE)
@@ -99,7 +99,7 @@ def products_distribute(given: Given, *kinds: str) -> bool | None:
 
 
 @law("whole part", "A part that is all of a range is the range.", "r[0 : |r| : 1] = r", ONE)
-def wholepart_of(given: Given, kind: str) -> bool | None:
+def whole_part(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
     made = ranges(given, [kind], at)
     if made is None:
