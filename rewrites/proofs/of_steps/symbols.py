@@ -307,6 +307,9 @@ class Symbol:
     def __neg__(self) -> Symbol:
         return self * -1
 
+    def __pos__(self) -> Symbol:
+        return self
+
     def __rsub__(self, other: Number) -> Symbol:
         return -self + other
 
