@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 Monomial: TypeAlias = tuple[str, ...]
@@ -53,6 +54,10 @@ class Polynomial:
     def is_natural(self) -> bool:
         """Whether no coefficient is negative, so that it is 0 or more for all natural numbers."""
         return all(n > 0 for n in self.terms.values())
+
+    def at(self, point: Mapping[str, int]) -> int:
+        """Its value where each variable is given."""
+        return sum(n * prod(map(point.__getitem__, each)) for each, n in self.terms.items())
 
     def common(self) -> Monomial:
         """The variables that each of its products has."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
+from random import Random
 from typing import Any
 
 from ..solver import EFFORT, answer, z3
@@ -20,6 +21,8 @@ from .symbol import Symbol, TooLong
 MOST_DECISIONS = 60
 UNREACHED = 2**62
 """What no number is compared with: the limits of integers in files."""
+POINTS = 200
+"""How many numbers are drawn before the solver is asked."""
 LARGEST = 12
 """The largest number in a counter-example."""
 
@@ -27,6 +30,17 @@ LARGEST = 12
 def another(name: str, names: Container[str]) -> str:
     """A name that is not among some."""
     return another(f"{name}'", names) if name in names else name
+
+
+class Point(dict[str, int]):
+    """A small number for each variable, drawn when it is asked for."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self.random = random
+
+    def __missing__(self, name: str) -> int:
+        return self.setdefault(name, self.random.randrange(7))
 
 
 @dataclass(eq=False)
@@ -47,6 +61,8 @@ class Path:
     """What variables are at least."""
     known: dict[str, Polynomial] = field(default_factory=dict[str, Polynomial])
     """What variables are equal to."""
+    points: list[Point] = field(default_factory=lambda: [Point(Random(seed)) for seed in range(POINTS)])
+    """Numbers for which all facts hold, among some that are drawn: what holds for one of them is possible."""
     splits: dict[tuple[str, str], tuple[Symbol, Symbol]] = field(default_factory=dict[tuple[str, str], tuple[Symbol, Symbol]])
     fresh: int = 0
 
@@ -101,6 +117,8 @@ class Path:
 
     def surely(self, asked: Polynomial) -> bool:
         """Whether it is seen at once that something is 0 or more: by the least that each variable is, and one fact."""
+        if any(asked.at(each) < 0 for each in self.points[:8]):
+            return False
         return self.is_natural(asked) or any(self.is_natural(asked - each) for each in self.facts)
 
     def is_natural(self, each: Polynomial) -> bool:
@@ -122,11 +140,14 @@ class Path:
         if number < len(self.script):
             outcome, other = self.script[number]
         else:
-            outcome = self.may(yes)
-            other = outcome and self.may(no)
+            outcome = self.holds_somewhere(yes) or self.may(yes)
+            other = outcome and (self.holds_somewhere(no) or self.may(no))
         self.taken.append((outcome, other))
         (take if outcome else leave)()
         return outcome
+
+    def holds_somewhere(self, fact: Polynomial) -> bool:
+        return any(fact.at(point) >= 0 for point in self.points)
 
     def may(self, *new: Polynomial, pairs: bool = False) -> bool:
         """Whether facts can hold, where each product of variables is taken for a number of its own: always, if not sure."""
@@ -163,6 +184,7 @@ class Path:
     def add(self, fact: Polynomial) -> None:
         """Takes note that something is 0 or more."""
         fact = self.reduced(fact)
+        self.points = [each for each in self.points if fact.at(each) >= 0]
         if self.surely(fact):
             return
         if self.is_natural(fact.times(-1)):
@@ -195,6 +217,7 @@ class Path:
                 return
         if zero.value is None:
             self.zeros.append(zero)
+            self.points = [each for each in self.points if zero.at(each) == 0]
 
     def replace(self, name: str, value: Polynomial) -> None:
         self.known = {other: each.replaced(name, value) for other, each in self.known.items()}
