@@ -37,7 +37,7 @@ def main(names: list[str]) -> int:
     """Prints a row a law, of all or of those with one of the names. Returns the exit status."""
     console, start = Console(), perf_counter()
     wrong = [name for name, is_proved in proved_lemmas().items() if not is_proved]
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(2, get_context("fork")) as pool:
         # Groups that take longer are begun first.
         order = sorted(range(len(GROUPS)), key=lambda number: not GROUPS[number].is_long)
         every = dict(zip(order, pool.map(found, order, [names] * len(order)), strict=True))

@@ -408,7 +408,7 @@ def explored(law: Law) -> Verdict:
         trail.back(same)
         run = Run(outcomes, left, trail, same)
         try:
-            with patch.object(interned, "_made", Apart()):
+            with patch.object(interned, "_made", Apart()), patch.object(interned, "_plain", lambda field: field):
                 holds = tried(law, run)
         except Nothing:
             continue
