@@ -409,9 +409,10 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
 
 def _ahead(plan: State, move: Move) -> Iterator[Reason]:
     """Says with which use a gather starts, how long a device waits for it, and how long if less, or more, were ahead."""
-    if (ahead := plan.decisions.ahead) is None or move not in ahead.waits:
+    if (ahead := plan.decisions.ahead) is None or move not in ahead.seconds:
         return
-    waits = f"a device waits for it {of_seconds(ahead.waits[move])} on {plan.mesh.chip.name}"
+    chip = plan.mesh.chip.name
+    waits = f"a device of {chip} is estimated to wait {of_seconds(ahead.seconds[move])} for it"
     if not move.waits:
         yield Reason(waits, 1)
         return
@@ -422,9 +423,9 @@ def _ahead(plan: State, move: Move) -> Iterator[Reason]:
     yield Reason(f"it starts with {whose}{at_line(where)}: {waits}", 1, where)
     tried = sorted(ahead.exposed)
     beside = [tried[at] for at in (tried.index(ahead.bytes) - 1, tried.index(ahead.bytes) + 1) if 0 <= at < len(tried)]
-    others = [f"{of_seconds(ahead.exposed[each])} with {of_bytes(each)}" for each in beside]
-    now = f"{of_seconds(ahead.exposed[ahead.bytes])} in a call with {of_bytes(ahead.bytes)} gathered ahead"
-    yield Reason(f"it only waits for {now}, {', '.join(others)}; it has memory for {of_bytes(ahead.room)}", 1)
+    others = ", ".join(f"{of_seconds(ahead.exposed[each])} with {of_bytes(each)}" for each in beside)
+    now = f"{of_seconds(ahead.exposed[ahead.bytes])} with {of_bytes(ahead.bytes)} gathered ahead"
+    yield Reason(f"in a call a device waits {now} ({others}); there is memory for {of_bytes(ahead.room)}", 1)
 
 
 def _lost(plan: State, move: Move, axis: Place) -> str:

@@ -116,7 +116,8 @@ def _ahead(plan: State) -> Iterator[str]:
     """Yields a line if gathers start ahead of their uses."""
     if (ahead := plan.decisions.ahead) is not None and ahead.bytes:
         before, after = ahead.exposed[0], ahead.exposed[ahead.bytes]
-        hides = f"on {plan.mesh.chip.name} a device waits {of_seconds(after)} in a call, and not {of_seconds(before)}"
+        chip = plan.mesh.chip.name
+        hides = f"a device of {chip} is estimated to wait {of_seconds(after)} in a call, and not {of_seconds(before)}"
         yield f"gathers start ahead of their uses, {of_bytes(ahead.bytes)} at most: {hides}"
 
 

@@ -4,7 +4,7 @@ Such a gather waits for the value that starts its use, and what follows waits fo
 earlier gather instead: then it runs while a device computes, which holds what it brings until then. One number says how many
 bytes may be gathered ahead of their uses: the fewest that take the least time, of those for which a device has memory.
 
-    use 1; use 2; use 3, each after its gather   -->   use 1 and the gather for use 2; use 2 and that for use 3; use 3
+    gather, use; gather, use; gather, use   -->   gather; use, gather; use, gather; use
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, takewhile
 from operator import attrgetter
 
@@ -23,7 +22,7 @@ from .live_ranges import bytes_of_ends, live_ranges, traits
 from .placements import OpPlacement, Placements
 from .price import START, Price, computed
 
-LENGTHS = 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
+COUNTS = 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
 """How many of the largest gathers may be ahead of their uses: what is tried."""
 SHARE = 4
 """By default, what is gathered ahead takes no more than one part in so many of what a device stores in any case."""
@@ -31,41 +30,40 @@ SHARE = 4
 
 @dataclass(slots=True)
 class _Sent:
-    """A move at the op that needs it first, and the seconds that a device has computed in its region before that."""
+    """A move at the op that needs it first, and the seconds that a device has computed before that."""
 
     move: Move
     use: NodeId
     after: float
     seconds: float
+    """How long it takes, in all trips of the loops around it."""
 
     @property
     def is_gather(self) -> bool:
-        """Whether it waits for what starts its use."""
-        return self.move.waits and bool(self.move.uses)
+        """Whether it waits for what starts its use, outside of loops and branches."""
+        return self.move.waits and bool(self.move.uses) and not self.move.region
 
 
-@dataclass
-class _Region:
-    """What is sent in a region, in the order of first uses."""
+class _Clock:
+    """What a device computes and what is sent, in order. All that is sent uses one link in turn."""
 
-    placements: Placements
-    trips: int
-    sent: list[_Sent]
-
-    @cached_property
-    def gathers(self) -> list[_Sent]:
-        return [each for each in self.sent if each.is_gather]
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """The bytes that each gather brings."""
-        return [self.placements.local_bytes(each.move.value, each.move.target) for each in self.gathers]
-
-    @cached_property
-    def earliest(self) -> list[int]:
+    def __init__(self, found: Decisions) -> None:
+        placements, program = found.placements, found.placements.program
+        after, self.sent = _computed(placements), list[_Sent]()
+        readers = {move.before: move for move in reversed(found.moves) if move.before is not None and move.uses}
+        for move in found.moves:
+            if move.communicates:
+                reader = move if move.uses else readers.get(move, move)
+                use = first_use(reader)[0] if reader.uses else NodeId(program.producer[move.value] + 1)
+                seconds = Price.of(program.mesh, [(move.path, 1)]).seconds + START * move.path.collectives
+                seconds *= program.likely_trips(move.region)
+                self.sent.append(_Sent(move, use, after[min(use, program.end)], seconds))
+        self.sent.sort(key=attrgetter("use"))
+        self.gathers = [each for each in self.sent if each.is_gather]
+        self.sizes = [placements.local_bytes(each.move.value, each.move.target) for each in self.gathers]
+        uses = [each.use for each in self.gathers]
+        self.earliest = [bisect_right(uses, program.producer[each.move.value]) for each in self.gathers]
         """The first gather with whose use each may start: what it sends is there."""
-        producer, uses = self.placements.program.producer, [each.use for each in self.gathers]
-        return [bisect_right(uses, producer[each.move.value]) for each in self.gathers]
 
     def hosts(self, most: int) -> list[int]:
         """For each gather, the first with whose use it may start if no more than so many bytes are ahead of their uses."""
@@ -76,8 +74,8 @@ class _Region:
             found.append(min(max(host, earliest), number))
         return found
 
-    def waits(self, most: int) -> list[float]:
-        """The seconds in which a device only waits for each move, if it computes in order and all use one link in turn."""
+    def waiting(self, most: int) -> list[float]:
+        """The seconds in which a device only waits for what is sent, with so many bytes ahead of their uses."""
         starting = dict[int, list[int]]()
         for number, host in enumerate(self.hosts(most)):
             starting.setdefault(host, []).append(number)
@@ -107,24 +105,22 @@ def started_ahead(found: Decisions, donated: Callable[[Placements], int] = lambd
     """
     if not _may_start_ahead(found):
         return found
-    regions, most = _regions(found), 0
-    room, largest = _room(found, donated), max(max(each.sizes, default=0) for each in regions)
-    exposed = {length * largest: sum(each.trips * sum(each.waits(length * largest)) for each in regions) for length in LENGTHS}
+    clock, room, most = _Clock(found), _room(found, donated), 0
+    exposed = {count * max(clock.sizes): sum(clock.waiting(count * max(clock.sizes))) for count in COUNTS}
     for tried in takewhile(lambda tried: tried <= room, exposed):
         if Price(exposed[tried], 0, tried).pays(Price(exposed[most], 0, most)):
             most = tried
-    waits = dict[Move, float]()
-    for each in regions:
-        each.start(most)
-        waits |= zip((sent.move for sent in each.sent), each.waits(most), strict=True)
-    found.ahead = Ahead(most, room, exposed, waits)
+    clock.start(most)
+    seconds = zip((each.move for each in clock.sent), clock.waiting(most), strict=True)
+    found.ahead = Ahead(most, room, exposed, dict(seconds))
     return found
 
 
 def _may_start_ahead(found: Decisions) -> bool:
     """Whether several gathers wait for what starts their uses. Of plans with loops or several device sets, none does."""
     table = found.placements.table
-    return not table.has_loops and table.sets is None and sum(move.waits for move in found.moves) > 1
+    waiting = sum(move.waits and bool(move.uses) and not move.region for move in found.moves)
+    return not table.has_loops and table.sets is None and waiting > 1
 
 
 def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:
@@ -135,33 +131,15 @@ def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:
     return free if chip.memory != CHIPS[chip.name].memory else min(free, stored // SHARE)
 
 
-def _regions(found: Decisions) -> list[_Region]:
-    """What is sent in each region with gathers that wait, in the order of first uses."""
-    program, placements, after = found.placements.program, found.placements, _computed(found.placements)
-    later = {move.before: move for move in found.moves if move.before is not None and move.uses}
-    sent = {move.region: list[_Sent]() for move in found.moves if move.waits}
-    for move in found.moves:
-        if move.region in sent and move.communicates:
-            reader = move if move.uses else later.get(move, move)
-            use = first_use(reader)[0] if reader.uses else NodeId(program.producer[move.value] + 1)
-            seconds = Price.of(program.mesh, [(move.path, 1)]).seconds + START * move.path.collectives
-            sent[move.region].append(_Sent(move, use, after[min(use, program.end)], seconds))
-    return [
-        _Region(placements, program.likely_trips(region), sorted(every, key=attrgetter("use")))
-        for region, every in sent.items()
-    ]
-
-
 def _computed(placements: Placements) -> list[float]:
-    """For each op, and for the end of the program, the seconds that a device has computed in its region before it."""
-    spent, after, known = dict[int, float](), list[float](), dict[int, float]()
-    for node, placed in zip(placements.program.nodes, placements.nodes, strict=True):
-        before = spent.get(node.region, 0.0)
-        after.append(before)
+    """For each op, and for the end of the program, the seconds that a device has computed before it, in all trips of loops."""
+    spent, after, known, program = 0.0, list[float](), dict[int, float](), placements.program
+    for node, placed in zip(program.nodes, placements.nodes, strict=True):
+        after.append(spent)
         if (seconds := known.get(id(placed))) is None:
             seconds = known[id(placed)] = _seconds(placements, node, placed)
-        spent[node.region] = before + seconds
-    return [*after, spent.get(0, 0.0)]
+        spent += seconds * program.likely_trips(node.region) if node.region else seconds
+    return [*after, spent]
 
 
 def _seconds(placements: Placements, node: Node, placed: OpPlacement) -> float:

@@ -85,7 +85,7 @@ class Move:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for what starts its use, or an earlier one."""
+        """Whether it waits for what starts a use: its own, or that of `during`."""
         return self.anchor != NO_VALUE
 
 
@@ -93,14 +93,14 @@ class Move:
 class Ahead:
     """The bytes that gathers bring ahead of their uses, at most, and those for which a device has memory.
 
-    `exposed` has the seconds in a call in which a device only waits for what is sent, for some numbers of bytes ahead; `waits`
-    has for each move those in which it does so with `bytes`.
+    `exposed` has the seconds in a call in which a device only waits for what is sent, for some numbers of bytes ahead, and
+    `seconds` those for each move, with `bytes`. Both are estimates for the chip of the mesh.
     """
 
     bytes: int
     room: int
     exposed: Mapping[int, float]
-    waits: Mapping[Move, float] = field(repr=False)
+    seconds: Mapping[Move, float] = field(repr=False)
 
 
 @dataclass(slots=True)

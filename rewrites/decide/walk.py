@@ -31,7 +31,7 @@ class Walk(ABC, Generic[T]):
         self.moving = {number for number, _ in decisions.at_use}
         """The ops that read a value elsewhere than where it is made: few of them do."""
         self.following: dict[Move, list[Move]] = {}
-        """The moves that start with the use of another one."""
+        """The moves that start with the use of another one, until it is read."""
         for move in decisions.moves:
             if move.during is not None:
                 self.following.setdefault(move.during, []).append(move)

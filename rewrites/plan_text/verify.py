@@ -156,12 +156,15 @@ def _node(nodes: Sequence[Node], number: NodeId) -> Node | None:
 
 
 def _check_start(decisions: Decisions, move: Move) -> None:
-    """Whether what a move reads is there at the earlier use with which it starts."""
+    """Whether a move that starts with an earlier use waits for it, and what it reads is there then."""
     program, host = decisions.placements.program, move.during
     if host is None:
         return
     use = first_use(host)
-    if host.region != move.region or use >= first_use(move) or program.producer[move.value] >= use[0]:
+    if not (move.waits and host.waits and host.uses and host.region == move.region):
+        title = "a move starts `during` another one, but both have to say `waits`, and to be of uses side by side"
+        raise refused(_node(program.nodes, first_use(move)[0]), title, "take `during ...` off")
+    if use >= first_use(move) or program.producer[move.value] >= use[0]:
         title = "a move starts `during` another one, whose use is not before its own, or comes before what it moves"
         raise refused(_node(program.nodes, first_use(move)[0]), title, "take `during ...` off")
 

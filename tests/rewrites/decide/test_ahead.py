@@ -15,7 +15,7 @@ from lowered import lowers_from_its_decisions, lowers_from_its_text, parse
 import partita as pt
 from partita.compiler.plan import lowering
 from partita.dialects.ground.amounts import of_bytes
-from partita.rewrites.decide.ahead import LENGTHS
+from partita.rewrites.decide.ahead import COUNTS
 from partita.rewrites.decide.decide import Move, first_use
 from partita.rewrites.plan_text import stages
 
@@ -60,7 +60,7 @@ def test_gathers_start_with_an_earlier_use_and_no_more_than_is_said_is_ahead() -
 
 def test_none_saves_more_of_those_for_which_there_is_memory() -> None:
     ahead = PLAN.decisions.ahead
-    assert ahead is not None and len(ahead.exposed) == len(LENGTHS)
+    assert ahead is not None and len(ahead.exposed) == len(COUNTS)
     fit = [exposed for size, exposed in ahead.exposed.items() if size <= ahead.room]
     assert ahead.exposed[ahead.bytes] == pytest.approx(min(fit), abs=1e-6)
 
@@ -97,19 +97,24 @@ def test_one_that_is_computed_later_starts_once_it_is_there() -> None:
     assert plan.check(*ARGS) < 1e-3
 
 
-def test_a_text_in_which_a_gather_starts_with_a_later_use_is_refused() -> None:
+def test_a_text_in_which_a_gather_starts_with_no_earlier_use_is_refused() -> None:
     text = str(lowering.decisions(PLAN))
     found = re.search(r"plan.move<(\d+): [^>]*, during \d+", text)
     assert found is not None
-    wrong = text.replace(found[0], re.sub(r"during \d+", f"during {found[1]}", found[0]))
-    with pytest.raises(pt.Error, match="whose use is not before its own"):
-        stages.decisions_of(parse(wrong))
+    for wrong, why in {
+        re.sub(r"during \d+", f"during {found[1]}", found[0]): "whose use is not before its own",
+        found[0].replace(", waits", ""): "both have to say `waits`",
+    }.items():
+        with pytest.raises(pt.Error, match=why):
+            stages.decisions_of(parse(text.replace(found[0], wrong)))
 
 
 def test_a_plan_says_what_is_ahead_and_a_gather_with_which_use_it_starts() -> None:
     ahead = PLAN.decisions.ahead
     assert ahead is not None
-    assert f"gathers start ahead of their uses, {of_bytes(ahead.bytes)} at most: on v5e a device waits" in str(PLAN)
+    assert f"gathers start ahead of their uses, {of_bytes(ahead.bytes)} at most: a device of v5e is estimated to wait" in str(
+        PLAN
+    )
     each = next(each for each in PLAN.collectives() if each.kind == "all_gather" and PLAN.decisions.moves[each.move].during)
     said = str(PLAN.explain(each))
-    assert "it starts with the use of `params/" in said and f"it has memory for {of_bytes(ahead.room)}" in said
+    assert "it starts with the use of `params/" in said and f"there is memory for {of_bytes(ahead.room)}" in said
