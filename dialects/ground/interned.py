@@ -34,13 +34,13 @@ class Interned:
 
 def _plain(field: object) -> object:
     """Converts strings in a field to `str`, and integers to `int`: a term is kept for ever, and others print differently."""
+    if type(field) in (int, bool):
+        return field
     if isinstance(field, tuple):
         return tuple(map(_plain, cast("tuple[object, ...]", field)))
     if isinstance(field, str):
         return str.__str__(field)
-    if isinstance(field, int | SupportsIndex) and not isinstance(field, bool):
-        return index(field)
-    return field
+    return index(cast(SupportsIndex, field)) if hasattr(field, "__index__") else field
 
 
 # Any: the fields of terms are of all kinds.

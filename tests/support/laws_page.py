@@ -137,4 +137,5 @@ def range_row(law: RangeLaw) -> str:
     named = f" For {'; '.join(f'`{case}`' for case in cases)}." if 0 < len(cases) <= 12 else ""
     said = fill(f"{law.sentence}{named}", 128, break_long_words=False, break_on_hyphens=False)
     found = range_verdict(law.name)
-    return f"### {law.name}\n\n{said}\n\n```text\n{law.picture}\n```\n\n{found.state.capitalize()}: {found.how}.\n"
+    known = "" if found.state == "proved" else f": {found.how}"
+    return f"### {law.name}\n\n{said}\n\n```text\n{law.picture}\n```\n\n{found.state.capitalize()}{known}.\n"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice, product
+from random import Random
 from typing import Any, TypeAlias
 
 from ....dialects.ground.errors import Error
@@ -39,20 +39,21 @@ class Ints:
     """Gives a law ints: those of a counter-example."""
 
     numbers: Mapping[str, int]
-    others: int = 0
-    """What other numbers are."""
     read: dict[str, int] = field(default_factory=dict[str, int])
+
+    def value(self, name: str) -> int:
+        return self.numbers.get(name, 0)
 
     def number(self, name: str, least: int = 0) -> int:
         """A number that is so large at least. A name that is given again is another one."""
         name = another(name, self.read)
-        self.read[name] = max(least, self.numbers.get(name, self.others))
+        self.read[name] = max(least, self.value(name))
         return self.read[name]
 
     def integer(self, name: str) -> int:
         """A number of either sign."""
         name = another(name, self.read)
-        self.read[name] = self.numbers.get(name, self.others) - self.numbers.get(f"-{name}", 0)
+        self.read[name] = self.value(name) - self.value(f"-{name}")
         return self.read[name]
 
     def index(self, name: str, size: int) -> int | None:
@@ -125,12 +126,21 @@ def replayed(law: Law, numbers: Mapping[str, int]) -> Verdict | None:
     return Verdict("refuted", str(given)) if holds is not None and not holds else None
 
 
+class Drawn(Ints):
+    """Gives a law small ints, and places of two iterations."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__({})
+        self.random = Random(seed)
+
+    def value(self, name: str) -> int:
+        return 2 if name.startswith("size(") else self.random.randrange(5)
+
+
 def satisfiable(law: Law) -> str | None:
-    """Small ints for which a law says something, and that it holds: each of them 2, if that can be."""
-    first = Ints({}, 2)
-    law(first)
-    for values in islice(product((2, 1, 4, 0, 3), repeat=len(first.read)), 5_000):
-        given = Ints(dict(zip(first.read, values, strict=True)), 2)
+    """Small ints, with places of two iterations, for which a law says something, and that it holds."""
+    for seed in range(20_000):
+        given = Drawn(seed)
         try:
             if law(given):
                 return str(given)

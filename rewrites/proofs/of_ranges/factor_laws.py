@@ -14,6 +14,8 @@ from .cases import Coordinates, Given, RangeLaw, axis, registering
 LAWS: dict[str, RangeLaw] = {}
 law = registering(LAWS)
 HALOS = [("blocks",), ("windows",)]
+MIRRORED = [*HALOS, ("mirrored windows",)]
+"""With windows of a negative stride: later iterations hold earlier elements."""
 
 
 def any_factor(given: Given, name: str, at: Coordinates, kind: str = "blocks") -> Factor | None:
@@ -22,7 +24,10 @@ def any_factor(given: Given, name: str, at: Coordinates, kind: str = "blocks") -
     if place is None:
         return None
     stride = given.number(f"stride{name}", 1)
-    return Factor(place, stride, (given.integer(f"before{name}"), given.integer(f"after{name}")) if kind == "windows" else None)
+    if kind == "blocks":
+        return Factor(place, stride)
+    halo = given.integer(f"before{name}"), given.integer(f"after{name}")
+    return Factor(place, -stride if kind == "mirrored windows" else stride, halo)
 
 
 def positive(given: Given, at: Coordinates, kind: str) -> tuple[Factor, int] | None:
@@ -102,7 +107,7 @@ def windows_over_is_inverse(given: Given) -> bool | None:
     "held",
     "What an iteration holds is the part of its window that is in the extent.",
     "[start, start + width) and [0, n)",
-    HALOS,
+    MIRRORED,
 )
 def held_is_the_window_in_the_extent(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
@@ -122,7 +127,7 @@ def held_is_the_window_in_the_extent(given: Given, kind: str) -> bool | None:
     "begin and end",
     "No iteration holds an element before the begin, or behind the end.",
     "begin <= start(i), start(i) + width <= end",
-    HALOS,
+    MIRRORED,
 )
 def begin_and_end(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
@@ -154,7 +159,7 @@ def covers_each_element(given: Given, kind: str) -> bool | None:
     "overhang",
     "A factor overhangs if an iteration holds positions outside of the extent, and only then.",
     "overhangs  iff  start(i) < 0 or start(i) + width > n",
-    HALOS,
+    MIRRORED,
 )
 def overhangs_outside(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
@@ -174,7 +179,7 @@ def overhangs_outside(given: Given, kind: str) -> bool | None:
     "nothing left out",
     "If the first and the last iteration hold an element, each one does.",
     "not leaves_out  -->  window(i) is not empty",
-    HALOS,
+    MIRRORED,
 )
 def nothing_is_left_out(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
@@ -213,7 +218,7 @@ def own_rows(given: Given, kind: str) -> bool | None:
     "outward",
     "A factor of an index is one of its dim, whose elements are `minor` apart.",
     "i in f  iff  i·minor + r in f.outward(minor)",
-    HALOS,
+    MIRRORED,
 )
 def outward_holds_the_same(given: Given, kind: str) -> bool | None:
     at: Coordinates = {}
@@ -227,7 +232,7 @@ def outward_holds_the_same(given: Given, kind: str) -> bool | None:
     return (one.start(c) <= i < one.start(c) + one.width) == (there.start(c) <= element < there.start(c) + there.width)
 
 
-@law("inward", "Inward is the inverse of outward.", "f.outward(m).inward(m) = f", HALOS)
+@law("inward", "Inward is the inverse of outward.", "f.outward(m).inward(m) = f", MIRRORED)
 def inward_is_inverse(given: Given, kind: str) -> bool | None:
     made = positive(given, {}, kind)
     if made is None:

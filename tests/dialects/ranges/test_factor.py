@@ -3,6 +3,8 @@
 import pytest
 
 from partita.dialects.mesh import Mesh
+from partita.dialects.ranges.affine_read import AffineRead
+from partita.dialects.ranges.algebra import Extent, Window
 from partita.dialects.ranges.factor import Factor, joined
 
 MESH = Mesh(a=4, b=2)
@@ -32,6 +34,14 @@ def test_a_place_of_one_iteration_keeps_its_halo_when_factors_are_joined() -> No
     one = joined(64, [Factor(mesh.place("a"), 16), minor])
     assert one is not None
     assert (one.size, one.stride, one.halo) == (4, 16, (1, 1))
+
+
+def test_windows_that_stay_are_found_exactly_where_floats_round() -> None:
+    cut, whole = 2**53 + 1, 2**60
+    read = AffineRead(Window(Extent(whole - cut), 1, 1, 1, -cut), whole)
+    stays = read.staying(factor("a", whole // 4))
+    assert stays is not None
+    assert stays.halo == (cut, -cut)
 
 
 def test_a_window_begins_before_its_block_and_ends_behind_it() -> None:
