@@ -39,7 +39,7 @@ extras: $(ALONE)/stamp
 # The laws of the rules, proved by Z3, or refuted by a counter-example with sizes; and the tests of the proofs.
 prove: $(PROOFS)/stamp
 	$(PROOFS)/bin/python -m partita.rewrites.proofs
-	$(PROOFS)/bin/python -m pytest --no-skips -q tests/rewrites/proofs
+	$(PROOFS)/bin/python -m pytest --no-skips -q -n $(WORKERS) --dist worksteal tests/rewrites/proofs
 
 lint: $(VENV)/stamp
 	$(BIN)/ruff format --check .

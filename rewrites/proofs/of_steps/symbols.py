@@ -408,7 +408,7 @@ def explored(law: Law) -> Verdict:
         trail.back(same)
         run = Run(outcomes, left, trail, same)
         try:
-            with patch.object(interned, "_made", Apart()), patch.object(interned, "_plain", lambda field: field):
+            with patch.object(interned, "_made", Apart()), patch.object(interned, "_plain", kept):
                 holds = tried(law, run)
         except Nothing:
             continue
@@ -464,6 +464,11 @@ class Apart:
     def setdefault(self, key: object, made: Any) -> Any:
         known = named(key)
         return self.plain.setdefault(key, made) if known is key else self.own.setdefault(known, made)
+
+
+def kept(field: object) -> object:
+    """A field of a term, as it is."""
+    return field
 
 
 def named(key: object) -> object:
