@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from .heads import Everywhere, Implied
+from .collective_heads import Implied
+from .heads import Everywhere
 from .solver import z3
 from .statement import VariableKind
 from .terms import Terms

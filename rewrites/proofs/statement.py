@@ -13,7 +13,8 @@ from typing import Any
 
 from ...dialects.ground.errors import Error
 from ..rules.rule import All, AnyOf, Compare, Condition, Holds, Rule, RuleApply, RuleNumber, Symbol, Term, Variable
-from .heads import HEADS, Head, same
+from .collective_heads import HEADS
+from .heads import Head, same
 from .values import Array, Axis, Held, Number, Pair, Spread, Truth
 from .world import World
 

@@ -22,7 +22,7 @@ from partita.dialects.ranges.algebra import Place
 from partita.dialects.ranges.denotation import denote, size
 from partita.dialects.ranges.terms import placed
 from partita.dialects.ranges.text import parse_range
-from partita.rewrites.proofs.heads import HEADS
+from partita.rewrites.proofs.collective_heads import HEADS
 from partita.rewrites.proofs.laws import NOT_PROVED
 from partita.rewrites.proofs.statement import value, variables
 from partita.rewrites.proofs.values import Array, Axis, Held, Here, Spread
