@@ -114,6 +114,7 @@ def regrouping() -> Steps:
     }
 
 
+# Long: one lemma, whose steps share their numbers.
 def renumbering() -> Steps:
     """A sum over windows is one over rows, if each row g is the own row, number(g) and column(g), of one window.
 
@@ -165,6 +166,7 @@ def renumbering() -> Steps:
     }
 
 
+# Long: one lemma, whose steps share their numbers.
 def order() -> Steps:
     """At place i of an array in order is v, if at most i elements are less than v, and more than i at most v.
 

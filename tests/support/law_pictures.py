@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -61,39 +62,46 @@ def instance(rule: Rule, case: Case, given: Mapping[str, int]) -> Replay | None:
     kinds = variables(rule)
     world = Bounded(kind=case.kind, cast=case.cast)
     leaves = SymbolicLeaves(world, given, case.same)
-    *asked, _ = small_facts(world, rule, leaves, kinds)
-    facts = [*asked, *world.facts]
-    for wish in wishes(leaves, list(all_here(kinds, leaves)), kinds):
-        if answer([*facts, *world.facts, wish])[0] == "sat":
-            facts.append(wish)
-    found, model = answer([*facts, *world.facts])
-    return Replay(rule, kinds, leaves, model, case.kind, case.cast) if found == "sat" else None
+    *facts, _ = small_facts(world, rule, leaves, kinds)
+    if answer([*facts, *world.facts])[0] != "sat":
+        return None
+    for choices in wishes(rule.name, leaves, list(all_here(kinds, leaves)), kinds):
+        facts += [*islice((wish for wish in choices if answer([*facts, *world.facts, wish])[0] == "sat"), 1)]
+    return Replay(rule, kinds, leaves, answer([*facts, *world.facts])[1], case.kind, case.cast)
 
 
-def wishes(leaves: SymbolicLeaves, places: list[Any], kinds: Mapping[str, Any]) -> Iterator[Any]:
-    """That elements are small, and differ; that devices have all of an array, whose elements are numbered."""
+def wishes(law: str, leaves: SymbolicLeaves, places: list[Any], kinds: Mapping[str, Any]) -> Iterator[list[Any]]:
+    """Facts, of each list the first one that can hold: elements are small, and differ; devices have all of an array."""
     for name, made in leaves.made.items():
         if isinstance(made, Held):
             for some in (z3.And, z3.Or):
-                yield z3.And(*(some(*(made.has(here, g) for here in places)) for g in places_in(made)))
-            yield z3.And(*(made.at(here, (i, j)) == 4 * i + j for here, (i, j) in product(places, places_in(made))))
+                yield [z3.And(*(some(*(made.has(here, g) for here in places)) for g in places_in(made)))]
+            yield from ([made.has(here, g)] for here, g in product(places, places_in(made)))
+            yield [z3.And(*(made.at(here, (i, j)) == 4 * i + j for here, (i, j) in product(places, places_in(made))))]
+        elif isinstance(made, Spread):
+            numbers = [made.whole(c, i) for c, i in product(range(made.count), range(made.block))]
+            yield from of_elements(numbers, "positions", Random(f"{law} {name}"))
         elif isinstance(made, Array):
             every = [made.at(here, i) for here, i in product(places, places_in(made))]
             parts = [part for each in every for part in ((each.real, each.imag) if isinstance(each, Complex) else (each,))]
-            yield from of_elements([*{part.get_id(): part for part in parts}.values()], kinds[name].kind)
-    if (array := leaves.world.functions.get("array/1")) is not None:
-        yield z3.And(*(array(number) == number for number in range(8)))
+            yield from of_elements(
+                [*{part.get_id(): part for part in parts}.values()], kinds[name].kind, Random(f"{law} {name}")
+            )
+    for name, function in sorted(leaves.world.functions.items()):
+        if name in ("array/1", "either/1"):
+            yield from ([function(at) == (at if name == "array/1" else at % 2 == 0)] for at in range(8))
 
 
-def of_elements(terms: list[Any], kind: str) -> Iterator[Any]:
-    if kind == "element":
-        yield z3.And(*(term == 9 for term in terms))
-        return
-    if kind != "truths":
-        yield z3.And(*(z3.And(term >= int(kind != "positions"), term <= 9) for term in terms))
-        yield z3.And(*(term == z3.ToInt(term) for term in terms if z3.is_real(term)))
-    yield z3.Distinct(*terms)
-    yield from (x != y for x, y in pairwise(terms))
+def of_elements(terms: list[Any], kind: str, random: Random) -> Iterator[list[Any]]:
+    yield [z3.Distinct(*terms)]
+    yield from ([x != y] for x, y in pairwise(terms))
+    for term in terms:
+        if kind == "truths":
+            yield [term, z3.Not(term)]
+        else:
+            numbers = range(2 * len(terms)) if kind == "positions" else range(1, len(terms) + 1)
+            others = [number for number in range(10) if number not in numbers]
+            yield [term == (9 if kind == "element" else number) for number in (*random.sample(numbers, len(numbers)), *others)]
 
 
 def drawn(rule: Rule, replay: Replay) -> str:

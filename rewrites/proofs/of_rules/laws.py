@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ...rules.rule import Condition, Rule
 from ...rules.rule_files import all_rules, rules
@@ -18,7 +19,7 @@ from .statement import conditions, stated
 PROGRAMS = "programs"
 
 NOT_PROVED = {
-    "selected": "the best of the best needs a lemma on ranks: an element has at most as many better ones in a block as in all",
+    "selected": "needs a meaning of lists, and a renumbering: the better elements of all are in the lists of their blocks",
     "dealt": "as `selected`, of blocks that are dealt in turn",
 }
 """The laws that are not proved, and what a proof needs."""
@@ -46,6 +47,7 @@ def every_law() -> Iterator[tuple[str, Rule]]:
     yield from ((file, each.rule) for file, every in files.items() for each in every)
 
 
+@cache
 def verdict(file: str, rule: Rule) -> Verdict:
     """What is known of a law of this file."""
     found = prove_program(rule) if file == PROGRAMS else prove(rule)
@@ -53,7 +55,8 @@ def verdict(file: str, rule: Rule) -> Verdict:
     return Verdict(found.state, NOT_PROVED[rule.name]) if is_listed else found
 
 
-def condition_verdicts(rule: Rule) -> list[ConditionVerdict]:
+@cache
+def condition_verdicts(rule: Rule) -> Sequence[ConditionVerdict]:
     """The conditions of a law, each tried without it."""
     said = ((each, stated(each)) for each in conditions(rule))
     return [ConditionVerdict(each, known.kind if known else "not stated", prove(without(rule, each))) for each, known in said]

@@ -14,7 +14,8 @@ from typing import Any, cast
 from ..solver import z3
 from ..terms import Terms
 from ..values import Array, Axis, Complex, Held, Here, Number, Spread, Truth
-from .heads import Everywhere, Implied
+from .collective_heads import Implied
+from .heads import Everywhere
 from .statement import VariableKind
 
 Fact = Callable[..., Truth]

@@ -78,14 +78,23 @@ def small_sizes(rule: Rule, kinds: Mapping[str, VariableKind], case: Case, block
             asked.append(sizes[name] == sizes[name.replace("extent", "count")] * sizes[name.replace("extent", "block")])
     tried = 0
     for most in (2, 3, 4, 6, 9):
-        while tried < TRIED:
-            found, model = answer([*asked, *(size <= most for size in sizes.values()), *_some(sizes, block)])
-            if found != "sat":
-                break
-            given = {name: model.eval(size, model_completion=True).as_long() for name, size in sizes.items()}
+        known = [*(size <= most for size in sizes.values()), *_some(sizes, block)]
+        while tried < TRIED and (given := _least([*asked, *known], sizes, most)):
             yield given
             tried += 1
             asked.append(z3.Or(*(sizes[name] != number for name, number in given.items())))
+
+
+def _least(facts: list[Any], sizes: Mapping[str, Any], most: int) -> dict[str, int]:
+    """The least size that each name can have, one after another; nothing if the facts cannot hold."""
+    given: dict[str, int] = {}
+    for name, size in sizes.items():
+        found = next((least for least in range(most + 1) if answer([*facts, size == least])[0] == "sat"), None)
+        if found is None:
+            return {}
+        given[name] = found
+        facts = [*facts, size == found]
+    return given
 
 
 def _some(sizes: Mapping[str, Any], block: int) -> list[Any]:

@@ -15,7 +15,8 @@ from ....dialects.ground.errors import Error
 from ...rules.rule import All, AnyOf, Compare, Condition, Holds, Rule, RuleApply, RuleNumber, Symbol, Term, Variable
 from ..values import Array, Axis, Held, Number, Pair, Spread, Truth
 from ..world import World
-from .heads import HEADS, Head, same
+from .collective_heads import HEADS
+from .heads import Head, same
 
 ARRAYS = {"local": "array", "whole": "array", "value": "array", "part": "array", "free": "held"}
 """The kinds of variables, by those of arguments that say more."""

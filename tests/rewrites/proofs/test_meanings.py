@@ -22,7 +22,7 @@ from partita.dialects.ranges.algebra import Place
 from partita.dialects.ranges.denotation import denote, size
 from partita.dialects.ranges.terms import placed
 from partita.dialects.ranges.text import parse_range
-from partita.rewrites.proofs.of_rules.heads import HEADS
+from partita.rewrites.proofs.of_rules.collective_heads import HEADS
 from partita.rewrites.proofs.of_rules.laws import NOT_PROVED
 from partita.rewrites.proofs.of_rules.statement import value, variables
 from partita.rewrites.proofs.values import Array, Axis, Held, Here, Spread
