@@ -83,7 +83,9 @@ class SymbolicSize(int):
     def __bool__(self) -> bool:
         return self != 0
 
-    __hash__ = int.__hash__
+    def __hash__(self) -> int:
+        # No table finds it under the int, by comparing the two.
+        return hash(frozenset(self.terms.items()))
 
 
 def size(number: int) -> SymbolicSize:
