@@ -60,7 +60,7 @@ def of_flops(count: int) -> str:
 
 def of_seconds(seconds: float) -> str:
     """Writes a time in the unit that leaves about three digits: `18.8 us`, `1.25 ms`."""
-    return _scaled(round(1e9 * seconds), 1000, TIMES)
+    return _scaled(round(seconds * 10**9), 1000, TIMES)
 
 
 def _scaled(count: int, base: int, units: Sequence[str]) -> str:
