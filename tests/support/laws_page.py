@@ -24,9 +24,10 @@ from partita.rewrites.rules.rule import Rule
 
 HEAD = """# Laws
 
-Every law of the `.rules` files, and every [tiling](#tilings) of a definition, with what is known of it. `make prove` proves
-them with Z3, for all sizes, coordinates and strides; see [Rules](design.md#rules). The tests of the proofs write this page, if
-they are run with `--update`.
+Every law of the `.rules` files, those of [ranges](#ranges-windows-and-factors), the [steps](#steps-of-redistribution) of a
+redistribution, and the [tilings](#tilings) of definitions, each with what is known of it. `make prove` proves them with Z3, for
+all sizes, coordinates and strides; see [Rules](design.md#rules). The tests of the proofs write this page, if they are run with
+`--update`.
 
 *Directly*: at an iteration and an index that stand for any. *By induction*: from each size of an axis to the next one. *By sums
 of products*: both sides are sums over the same indices of the same products. A law that is not proved is tested on random
