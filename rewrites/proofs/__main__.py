@@ -29,7 +29,7 @@ class Found(NamedTuple):
     state: str
     how: str
     seconds: float
-    count: int
+    cases: int
     is_as_stated: bool
 
 
@@ -66,9 +66,9 @@ def printed(console: Console, title: str, columns: Iterable[str], every: list[Fo
         shown = Text(each.state, STYLE[each.state]), Text(each.how), f"{each.seconds * 1e3:.0f}"
         table.add_row(*map(Text, each.cells), *shown)
     if every:
-        proved = sum(each.count for each in every if each.state == "proved")
+        proved = sum(each.cases for each in every if each.state == "proved")
         console.print(table)
-        console.print(f"{proved} of {sum(each.count for each in every)} are proved")
+        console.print(f"{proved} of {sum(each.cases for each in every)} are proved")
     return [f"{', '.join(filter(None, each.cells))}: {each.state}, {each.how}" for each in every if not each.is_as_stated]
 
 
