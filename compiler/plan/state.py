@@ -17,10 +17,9 @@ from ...dialects.ground.errors import Error, did_you_mean
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh, with_parts
 from ...dialects.ranges.algebra import Place
-from ...rewrites.decide.ahead import started_ahead
-from ...rewrites.decide.decide import Decisions, decide
+from ...rewrites.decide.ahead import decide_all
+from ...rewrites.decide.decide import Decisions
 from ...rewrites.decide.device_sets import units
-from ...rewrites.decide.in_memory import within_memory
 from ...rewrites.decide.placements import Unreduced
 from ...rewrites.decide.table import Table
 from ...rewrites.program.dim_classes import Classes, classes
@@ -200,8 +199,7 @@ class State:
     def decisions(self) -> Decisions:
         """Where pending sums are resolved, and which values move. All reports of a plan are read off these."""
         with without_collector():
-            donated = partial(donated_bytes, self.source.traced)
-            return started_ahead(within_memory(decide(self.table), donated), donated)
+            return decide_all(self.table, partial(donated_bytes, self.source.traced))
 
     @cached_property
     def decided(self) -> Self:

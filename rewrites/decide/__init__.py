@@ -23,7 +23,7 @@
     sort_strategy        whether sorted blocks are merged, or operands gathered and then sorted
     decide               all decisions of a plan, which reports read and lowering writes
     causes               the tactics that cause a redistribution
-    ahead                how far ahead of its use the gather of a parameter starts
+    ahead                the decisions within the memory of a device, and how far ahead of its use a gather starts
     walk                 the one walk along decisions, with what stands for each value
     in_memory            what is sent in each trip, because a device has no memory to hold it in all trips
       live_ranges        the arrays of one device, and from when to when each is stored

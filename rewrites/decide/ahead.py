@@ -17,10 +17,12 @@ from operator import attrgetter
 
 from ...dialects.chips import CHIPS
 from ..program.program import Node, NodeId
-from .decide import Ahead, Decisions, Move, first_use
+from .decide import Ahead, Decisions, Move, decide, first_use
+from .in_memory import within_memory
 from .live_ranges import bytes_of_ends, live_ranges, traits
 from .placements import OpPlacement, Placements
 from .price import START, Price, computed
+from .table import Table
 
 COUNTS = 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
 """How many of the largest gathers may be ahead of their uses: what is tried."""
@@ -38,11 +40,6 @@ class _Sent:
     seconds: float
     """How long it takes, in all trips of the loops around it."""
 
-    @property
-    def is_gather(self) -> bool:
-        """Whether it waits for what starts its use, outside of loops and branches."""
-        return self.move.waits and bool(self.move.uses) and not self.move.region
-
 
 class _Clock:
     """What a device computes and what is sent, in order. All that is sent uses one link in turn."""
@@ -59,7 +56,7 @@ class _Clock:
                 seconds *= program.likely_trips(move.region)
                 self.sent.append(_Sent(move, use, after[min(use, program.end)], seconds))
         self.sent.sort(key=attrgetter("use"))
-        self.gathers = [each for each in self.sent if each.is_gather]
+        self.gathers = [each for each in self.sent if _may_start_ahead(each.move)]
         self.sizes = [placements.local_bytes(each.move.value, each.move.target) for each in self.gathers]
         uses = [each.use for each in self.gathers]
         self.earliest = [bisect_right(uses, program.producer[each.move.value]) for each in self.gathers]
@@ -82,7 +79,7 @@ class _Clock:
         ends, number, waited, link, found = dict[int, float](), 0, 0.0, 0.0, list[float]()
         for each in self.sent:
             now = waited + each.after
-            if each.is_gather:
+            if _may_start_ahead(each.move):
                 for started in starting.get(number, ()):
                     ends[started] = link = max(now, link) + self.gathers[started].seconds
                 end, number = ends[number], number + 1
@@ -98,12 +95,18 @@ class _Clock:
             self.gathers[number].move.during = self.gathers[host].move if host < number else None
 
 
-def started_ahead(found: Decisions, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
-    """The decisions in which gathers start ahead of their uses where that saves time. Updates `found`.
+def decide_all(table: Table, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
+    """Returns all decisions of a plan, within the memory that a device has.
 
     `donated` says how many bytes of results take the buffers of donated arguments.
     """
-    if not _may_start_ahead(found):
+    return _started_ahead(within_memory(decide(table), donated), donated)
+
+
+def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> Decisions:
+    """The decisions in which gathers start ahead of their uses where that saves time; none does with loops or device sets."""
+    table = found.placements.table
+    if table.has_loops or table.sets is not None or sum(map(_may_start_ahead, found.moves)) < 2:
         return found
     clock, room, most = _Clock(found), _room(found, donated), 0
     exposed = {count * max(clock.sizes): sum(clock.waiting(count * max(clock.sizes))) for count in COUNTS}
@@ -116,11 +119,9 @@ def started_ahead(found: Decisions, donated: Callable[[Placements], int] = lambd
     return found
 
 
-def _may_start_ahead(found: Decisions) -> bool:
-    """Whether several gathers wait for what starts their uses. Of plans with loops or several device sets, none does."""
-    table = found.placements.table
-    waiting = sum(move.waits and bool(move.uses) and not move.region for move in found.moves)
-    return not table.has_loops and table.sets is None and waiting > 1
+def _may_start_ahead(move: Move) -> bool:
+    """Whether a move is a gather that waits for what starts its use, outside of loops and branches."""
+    return move.waits and bool(move.uses) and not move.region
 
 
 def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:

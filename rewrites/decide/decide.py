@@ -88,6 +88,11 @@ class Move:
         """Whether it waits for what starts a use: its own, or that of `during`."""
         return self.anchor != NO_VALUE
 
+    @property
+    def start(self) -> ValueId:
+        """The value for which it waits; none if it does not wait."""
+        return (self.during or self).anchor
+
 
 @dataclass(frozen=True, slots=True)
 class Ahead:

@@ -16,7 +16,7 @@ from .placements import Placements
 from .price import Price
 
 
-def within_memory(found: Decisions, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
+def within_memory(found: Decisions, donated: Callable[[Placements], int]) -> Decisions:
     """The decisions in which no more is sent in each trip than has to be, for a device's memory to suffice if it can.
 
     What takes the least time for the memory that it frees is sent so first.

@@ -228,8 +228,7 @@ class Writer(Walk[Global]):
         if len(moves) > 1:
             return self.changed(starts, [self.target_of(each) for each in moves])
         (move,), (start,) = moves, starts
-        start_of_use = (move.during or move).anchor
-        anchor = self.values[start_of_use] if start_of_use >= 0 else None
+        anchor = self.values[move.start] if move.start >= 0 else None
         if anchor is not None and self.where.get(anchor, self.now) is self.now and self.where.get(start, self.now) is self.now:
             start = self.into.barrier([start, anchor])[0]
         return [self.move(move, start)]

@@ -12,9 +12,8 @@ from ...dialects.array import mesh_of
 from ...dialects.ground.errors import Error
 from ...dialects.plan import PREFIX, ClaimAttr, HomeAttr, MoveAttr, OwnAttr, PlaceAttr, SumAttr
 from ...dialects.ranges.algebra import Place
-from ..decide.ahead import started_ahead
-from ..decide.decide import Decisions, decide, moved
-from ..decide.in_memory import within_memory
+from ..decide.ahead import decide_all
+from ..decide.decide import Decisions, moved
 from ..decide.propagate import propagate
 from ..decide.table import Claim, claim_layout
 from ..program.flatten import flatten
@@ -70,8 +69,7 @@ def propagated(module: ModuleOp) -> ModuleOp:
 def decided(module: ModuleOp) -> ModuleOp:
     """Makes the decisions from claims."""
     program, texts = _opened(module)
-    found = started_ahead(within_memory(decide(read_claims(program, texts))))
-    return with_decisions(found, mesh_of(module), tactics_of_text(module))
+    return with_decisions(decide_all(read_claims(program, texts)), mesh_of(module), tactics_of_text(module))
 
 
 def moved_again(module: ModuleOp) -> ModuleOp:

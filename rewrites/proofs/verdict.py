@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+class Nothing(Exception):
+    """Raised by a law for numbers of which it says nothing."""
+
+
+def suppose(truth: object) -> None:
+    """A law says nothing about numbers for which this is false. Raises Nothing then."""
+    if not truth:
+        raise Nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What is known of a law: `proved`, `refuted` or `not proved`; and how, by which counter-example, or why not."""

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from ....dialects.ranges.algebra import Axis, Extent, Pad, Place, Product, Range, Sub, Sum, Window, size, space
 from ....dialects.ranges.denotation import defined, slots
+from ..verdict import Nothing, suppose
 from .explore import Law
 
 Given: TypeAlias = Any
@@ -55,16 +56,13 @@ def _bound(predicate: Callable[..., Any], case: tuple[Any, ...]) -> Law:
 # Ranges of every kind, and where they are read.
 
 Coordinates: TypeAlias = dict[Place, int]
-Maker: TypeAlias = Callable[[Given, str, Coordinates], "Range | None"]
+Maker: TypeAlias = Callable[[Given, str, Coordinates], Range]
 
 
-def axis(given: Given, name: str, at: Coordinates) -> Axis | None:
+def axis(given: Given, name: str, at: Coordinates) -> Axis:
     """A mesh axis of any size, and a coordinate along it."""
     made = Axis(name, given.number(f"size({name})", 1))
-    coordinate = given.index(name, made.size)
-    if coordinate is None:
-        return None
-    at[made] = coordinate
+    at[made] = given.index(name, made.size)
     return made
 
 
@@ -73,14 +71,14 @@ def extent(given: Given, name: str, at: Coordinates) -> Range:
     return Extent(given.number(f"n{name}"))
 
 
-def block(given: Given, name: str, at: Coordinates) -> Range | None:
+def block(given: Given, name: str, at: Coordinates) -> Range:
     made = axis(given, name, at)
-    return made and Product((made, Extent(given.number(f"n{name}", 2))))
+    return Product((made, Extent(given.number(f"n{name}", 2))))
 
 
-def cyclic(given: Given, name: str, at: Coordinates) -> Range | None:
+def cyclic(given: Given, name: str, at: Coordinates) -> Range:
     made = axis(given, name, at)
-    return made and Product((Extent(given.number(f"n{name}", 2)), made))
+    return Product((Extent(given.number(f"n{name}", 2)), made))
 
 
 def concatenation(given: Given, name: str, at: Coordinates) -> Range:
@@ -88,29 +86,30 @@ def concatenation(given: Given, name: str, at: Coordinates) -> Range:
     return Sum((Extent(given.number(f"n{name}", 1)), Extent(given.number(f"m{name}", 1))))
 
 
-def tail(given: Given, name: str, at: Coordinates) -> Range | None:
+def tail(given: Given, name: str, at: Coordinates) -> Range:
     made = axis(given, name, at)
-    return made and Sum((made, Extent(given.number(f"n{name}", 1))))
+    return Sum((made, Extent(given.number(f"n{name}", 1))))
 
 
-def part(given: Given, name: str, at: Coordinates) -> Range | None:
+def part(given: Given, name: str, at: Coordinates) -> Range:
     return part_of(given, name, extent(given, name, at))
 
 
-def padded_block(given: Given, name: str, at: Coordinates) -> Range | None:
+def padded_block(given: Given, name: str, at: Coordinates) -> Range:
     made = block(given, name, at)
     length = given.number(f"length({name})")
-    return Sub(made, 0, length) if made is not None and length <= size(made) else None
+    suppose(length <= size(made))
+    return Sub(made, 0, length)
 
 
-def pad_of_axis(given: Given, name: str, at: Coordinates) -> Range | None:
+def pad_of_axis(given: Given, name: str, at: Coordinates) -> Range:
     made = axis(given, name, at)
-    return made and Pad(made, given.number(f"lo{name}"), given.number(f"hi{name}"))
+    return Pad(made, given.number(f"lo{name}"), given.number(f"hi{name}"))
 
 
-def read(given: Given, name: str, at: Coordinates) -> Range | None:
+def read(given: Given, name: str, at: Coordinates) -> Range:
     made = axis(given, name, at)
-    return made and Window(made, *shape(given, name))
+    return Window(made, *shape(given, name))
 
 
 KINDS: dict[str, Maker] = {
@@ -131,10 +130,11 @@ TWO = [*((each, "n") for each in KINDS), *(("a", each) for each in KINDS)]
 THREE = [*((each, "a", "n") for each in KINDS), ("n", "n + m", "a"), ("a", "n", "n[o : l : s]")]
 
 
-def part_of(given: Given, name: str, base: Range) -> Range | None:
+def part_of(given: Given, name: str, base: Range) -> Sub:
     """A part of a range, which does not reach beyond it."""
     offset, length, step = given.number(f"o{name}"), given.number(f"l{name}"), given.number(f"s{name}", 1)
-    return Sub(base, offset, length, step) if length == 0 or offset + (length - 1) * step < size(base) else None
+    suppose(length == 0 or offset + (length - 1) * step < size(base))
+    return Sub(base, offset, length, step)
 
 
 def shape(given: Given, name: str) -> tuple[int, int, int, int]:
@@ -143,33 +143,28 @@ def shape(given: Given, name: str) -> tuple[int, int, int, int]:
     return stride, given.number(f"kernel{name}", 1), given.number(f"dilation{name}", 1), given.integer(f"lo{name}")
 
 
-def ranges(given: Given, kinds: Sequence[str], at: Coordinates) -> list[Range] | None:
+def ranges(given: Given, kinds: Sequence[str], at: Coordinates) -> list[Range]:
     """A range of each kind, on axes of its own."""
-    made = [KINDS[kind](given, name, at) for kind, name in zip(kinds, "abc", strict=False)]
-    return None if None in made else [each for each in made if each is not None]
+    return [KINDS[kind](given, name, at) for kind, name in zip(kinds, "abc", strict=False)]
 
 
-def slot(given: Given, r: Range, at: Coordinates, name: str = "j") -> int | None:
+def slot(given: Given, r: Range, at: Coordinates, name: str = "j") -> int:
     """Any slot of an iteration, made of one of each part, so that no quotient is left to find."""
     count, _ = slots(r, at)
     match r:
         case Product(parts):
             number = 0
             for order, each in enumerate(parts):
-                digit = slot(given, each, at, f"{name}{order}")
-                if digit is None:
-                    return None
-                number = number * slots(each, at)[0] + digit
+                number = number * slots(each, at)[0] + slot(given, each, at, f"{name}{order}")
             return number
         case Sum(parts):
             which = given.index(f"{name}'", len(parts))
             before = 0
             for order, each in enumerate(parts):
                 if which == order:
-                    digit = slot(given, each, at, f"{name}{order}")
-                    return None if digit is None else before + digit
+                    return before + slot(given, each, at, f"{name}{order}")
                 before = before + slots(each, at)[0]
-            return None
+            raise Nothing
         case Sub(base):
             return slot(given, base, at, name)
         case _:
@@ -181,8 +176,12 @@ def equal(given: Given, r: Range, s: Range, at: Coordinates) -> bool:
     (count, left), (other, right) = slots(r, at), slots(s, at)
     if not (count == other and size(r) == size(s) and space(r) == space(s)):
         return False
-    number = slot(given, r, at)
-    return number is None or _known(left(number)) == _known(right(number))
+    try:
+        number = slot(given, r, at)
+    except Nothing:
+        # There is none.
+        return True
+    return _known(left(number)) == _known(right(number))
 
 
 def _known(point: tuple[int, int | None] | None) -> tuple[int, int | None] | None:

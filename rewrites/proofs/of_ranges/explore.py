@@ -10,7 +10,7 @@ own, with `a = q·b + r` and `0 <= r < b`, except for what the polynomials say: 
         return size(product(Extent(n), Axis("a", p))) == n * p      -->   proved: on 1 path
 
 If a path ends with false, numbers for it are looked for, and the law is run again over these ints. Only if it is false there is
-it refuted. A law returns None where it says nothing; an `Error` says nothing either.
+it refuted. A law raises `Nothing` where it says nothing; an `Error` says nothing either.
 
     lambda given: given.number("n") + 4 != 20                     -->   refuted: n = 16
 """
@@ -24,11 +24,11 @@ from typing import Any, TypeAlias
 
 from ....dialects.ground.errors import Error
 from ..solver import EFFORT, need
-from ..verdict import Verdict
+from ..verdict import Nothing, Verdict, suppose
 from .path import Path, another
 from .symbol import TooLong
 
-Law: TypeAlias = Callable[[Any], "bool | None"]
+Law: TypeAlias = Callable[[Any], bool]
 """A predicate of `Path` or `Ints`. Its numbers are ints, as far as the code that it calls can tell."""
 
 MOST_PATHS = 400
@@ -56,10 +56,11 @@ class Ints:
         self.read[name] = self.value(name) - self.value(f"-{name}")
         return self.read[name]
 
-    def index(self, name: str, size: int) -> int | None:
-        """A number below another one; None if there is none."""
+    def index(self, name: str, size: int) -> int:
+        """A number below another one."""
         made = self.number(name)
-        return made if made < size else None
+        suppose(made < size)
+        return made
 
     def __str__(self) -> str:
         return ", ".join(f"{name} = {number}" for name, number in self.read.items())
@@ -76,7 +77,7 @@ def explore(law: Law, effort: int = EFFORT) -> Verdict:
         path = Path(script, asked)
         try:
             holds = law(path)
-        except Error:
+        except (Nothing, Error):
             holds = None
         except IndexError:
             holds = False
@@ -121,9 +122,9 @@ def replayed(law: Law, numbers: Mapping[str, int]) -> Verdict | None:
     given = Ints(numbers)
     try:
         holds = law(given)
-    except Error:
+    except (Nothing, Error):
         return None
-    return Verdict("refuted", str(given)) if holds is not None and not holds else None
+    return None if holds else Verdict("refuted", str(given))
 
 
 class Drawn(Ints):
@@ -144,6 +145,6 @@ def satisfiable(law: Law) -> str | None:
         try:
             if law(given):
                 return str(given)
-        except Error:
+        except (Nothing, Error):
             continue
     return None

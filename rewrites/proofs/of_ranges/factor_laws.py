@@ -9,6 +9,7 @@ from ....dialects.ranges import factor as factors
 from ....dialects.ranges.denotation import interval, slots
 from ....dialects.ranges.factor import Factor, tiling
 from ....dialects.ranges.windows import windows_of
+from ..verdict import Nothing, suppose
 from .cases import Coordinates, Given, RangeLaw, axis, registering
 
 LAWS: dict[str, RangeLaw] = {}
@@ -18,11 +19,9 @@ MIRRORED = [*HALOS, ("mirrored windows",)]
 """With windows of a negative stride: later iterations hold earlier elements."""
 
 
-def any_factor(given: Given, name: str, at: Coordinates, kind: str = "blocks") -> Factor | None:
+def any_factor(given: Given, name: str, at: Coordinates, kind: str = "blocks") -> Factor:
     """A factor of any size and stride, and a coordinate on its place."""
     place = axis(given, name, at)
-    if place is None:
-        return None
     stride = given.number(f"stride{name}", 1)
     if kind == "blocks":
         return Factor(place, stride)
@@ -30,24 +29,20 @@ def any_factor(given: Given, name: str, at: Coordinates, kind: str = "blocks") -
     return Factor(place, -stride if kind == "mirrored windows" else stride, halo)
 
 
-def positive(given: Given, at: Coordinates, kind: str) -> tuple[Factor, int] | None:
+def positive(given: Given, at: Coordinates, kind: str) -> tuple[Factor, int]:
     """A factor that holds something, and the coordinate."""
     made = any_factor(given, "a", at, kind)
-    return None if made is None or made.width < 1 else (made, at[made.axis])
+    suppose(made.width > 0)
+    return made, at[made.axis]
 
 
 @law("tiled blocks", "Each iteration of a tiling holds the blocks of its factor, in rounds.", "n, data at s  -->  q * data * s")
-def tiling_of_blocks(given: Given) -> bool | None:
+def tiling_of_blocks(given: Given) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, "blocks")
-    if made is None:
-        return None
-    one, c = made
+    one, c = positive(given, at, "blocks")
     rounds = given.number("rounds", 1)
     extent = rounds * one.span
     turn, j = given.index("turn", rounds), given.index("j", one.stride)
-    if turn is None or j is None:
-        return None
     count, slot = slots(tiling(extent, [one]), at)
     position = turn * one.span + c * one.stride + j
     return count == rounds * one.stride and slot(turn * one.stride + j) == (position, position)
@@ -58,15 +53,11 @@ def tiling_of_blocks(given: Given) -> bool | None:
     "Of a padded tiling an iteration holds the part of its block that is in the extent.",
     "n, data at s  -->  data*s pad n",
 )
-def tiling_of_padded_blocks(given: Given) -> bool | None:
+def tiling_of_padded_blocks(given: Given) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, "blocks")
-    if made is None:
-        return None
-    one, c = made
+    one, c = positive(given, at, "blocks")
     extent, j = given.number("n", 1), given.index("j", one.stride)
-    if j is None or extent > one.span or extent == one.span:
-        return None
+    suppose(extent < one.span)
     _, slot = slots(tiling(extent, [one]), at)
     position = c * one.stride + j
     begin, end = one.held(c, extent)
@@ -78,28 +69,23 @@ def tiling_of_padded_blocks(given: Given) -> bool | None:
     "Each iteration of a range of windows reads its factor's window.",
     "n, data at s, b before, a after  -->  win<s,b + s + a,1,b>(data) of n",
 )
-def tiling_of_windows(given: Given) -> bool | None:
+def tiling_of_windows(given: Given) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, "windows")
-    if made is None:
-        return None
-    one, c = made
+    one, c = positive(given, at, "windows")
     extent = given.number("n", 1)
     windows = windows_of(tiling(extent, [one]))
     return windows is not None and interval(windows, at) == (one.start(c), one.start(c) + one.width)
 
 
 @law("windows over", "A factor with a halo is found again in its tiling.", "windows_over(tiling(n, [f])) = f")
-def windows_over_is_inverse(given: Given) -> bool | None:
-    made = positive(given, {}, "windows")
-    if made is None:
-        return None
-    back = factors.windows_over(tiling(given.number("n", 1), [made[0]]))
+def windows_over_is_inverse(given: Given) -> bool:
+    one, _ = positive(given, {}, "windows")
+    back = factors.windows_over(tiling(given.number("n", 1), [one]))
     return back is not None and (back.place, back.stride, back.before, back.after) == (
-        made[0].place,
-        made[0].stride,
-        made[0].before,
-        made[0].after,
+        one.place,
+        one.stride,
+        one.before,
+        one.after,
     )
 
 
@@ -109,16 +95,11 @@ def windows_over_is_inverse(given: Given) -> bool | None:
     "[start, start + width) and [0, n)",
     MIRRORED,
 )
-def held_is_the_window_in_the_extent(given: Given, kind: str) -> bool | None:
+def held_is_the_window_in_the_extent(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, kind)
-    if made is None:
-        return None
-    one, c = made
+    one, c = positive(given, at, kind)
     extent = given.number("n", 1)
     element = given.index("e", extent)
-    if element is None:
-        return None
     begin, end = one.held(c, extent)
     return (begin <= element < end) == (one.start(c) <= element < one.start(c) + one.width)
 
@@ -129,12 +110,9 @@ def held_is_the_window_in_the_extent(given: Given, kind: str) -> bool | None:
     "begin <= start(i), start(i) + width <= end",
     MIRRORED,
 )
-def begin_and_end(given: Given, kind: str) -> bool | None:
+def begin_and_end(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, kind)
-    if made is None:
-        return None
-    one, c = made
+    one, c = positive(given, at, kind)
     return one.begin <= one.start(c) and one.start(c) + one.width <= one.end
 
 
@@ -144,13 +122,11 @@ def begin_and_end(given: Given, kind: str) -> bool | None:
     "covers  -->  e in window(i), for i = (e + before) / stride or the last",
     HALOS,
 )
-def covers_each_element(given: Given, kind: str) -> bool | None:
-    made = positive(given, {}, kind)
+def covers_each_element(given: Given, kind: str) -> bool:
+    one, _ = positive(given, {}, kind)
     extent = given.number("n", 1)
     element = given.index("e", extent)
-    if made is None or element is None or not made[0].covers(extent):
-        return None
-    one = made[0]
+    suppose(one.covers(extent))
     i = min((element + one.before) // one.stride, one.size - 1)
     return i >= 0 and one.start(i) <= element < one.start(i) + one.width
 
@@ -161,12 +137,9 @@ def covers_each_element(given: Given, kind: str) -> bool | None:
     "overhangs  iff  start(i) < 0 or start(i) + width > n",
     MIRRORED,
 )
-def overhangs_outside(given: Given, kind: str) -> bool | None:
+def overhangs_outside(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, kind)
-    if made is None:
-        return None
-    one, c = made
+    one, c = positive(given, at, kind)
     extent = given.number("n", 1)
 
     def outside(i: int) -> bool:
@@ -181,22 +154,18 @@ def overhangs_outside(given: Given, kind: str) -> bool | None:
     "not leaves_out  -->  window(i) is not empty",
     MIRRORED,
 )
-def nothing_is_left_out(given: Given, kind: str) -> bool | None:
+def nothing_is_left_out(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, kind)
+    one, c = positive(given, at, kind)
     extent = given.number("n", 1)
-    if made is None or made[0].leaves_out(extent):
-        return None
-    begin, end = made[0].held(made[1], extent)
+    suppose(not one.leaves_out(extent))
+    begin, end = one.held(c, extent)
     return begin < end
 
 
 @law("tilings", "The window of a tiling begins where the one before it ends.", "start(i) + width = start(i + 1)", HALOS)
-def tilings_have_no_gaps(given: Given, kind: str) -> bool | None:
-    made = positive(given, {}, kind)
-    if made is None:
-        return None
-    one, i = made[0], given.number("i")
+def tilings_have_no_gaps(given: Given, kind: str) -> bool:
+    (one, _), i = positive(given, {}, kind), given.number("i")
     return one.is_tiling == (one.start(i) + one.width == one.start(i + 1))
 
 
@@ -206,11 +175,8 @@ def tilings_have_no_gaps(given: Given, kind: str) -> bool | None:
     "own = min(start(i + 1), start(i) + width) - start(i)",
     HALOS,
 )
-def own_rows(given: Given, kind: str) -> bool | None:
-    made = positive(given, {}, kind)
-    if made is None:
-        return None
-    one, i = made[0], given.number("i")
+def own_rows(given: Given, kind: str) -> bool:
+    (one, _), i = positive(given, {}, kind), given.number("i")
     return one.own == min(one.start(i + 1), one.start(i) + one.width) - one.start(i)
 
 
@@ -220,42 +186,32 @@ def own_rows(given: Given, kind: str) -> bool | None:
     "i in f  iff  i·minor + r in f.outward(minor)",
     MIRRORED,
 )
-def outward_holds_the_same(given: Given, kind: str) -> bool | None:
+def outward_holds_the_same(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made = positive(given, at, kind)
+    one, c = positive(given, at, kind)
     minor = given.number("minor", 1)
-    rest = given.index("r", minor)
-    if made is None or rest is None:
-        return None
-    (one, c), i = made, given.integer("i")
+    rest, i = given.index("r", minor), given.integer("i")
     there, element = one.outward(minor), i * minor + rest
     return (one.start(c) <= i < one.start(c) + one.width) == (there.start(c) <= element < there.start(c) + there.width)
 
 
 @law("inward", "Inward is the inverse of outward.", "f.outward(m).inward(m) = f", MIRRORED)
-def inward_is_inverse(given: Given, kind: str) -> bool | None:
-    made = positive(given, {}, kind)
-    if made is None:
-        return None
-    one, back = made[0], made[0].outward(minor := given.number("minor", 1)).inward(minor)
+def inward_is_inverse(given: Given, kind: str) -> bool:
+    (one, _), minor = positive(given, {}, kind), given.number("minor", 1)
+    back = one.outward(minor).inward(minor)
     return back is not None and (back.place, back.stride, back.halo) == (one.place, one.stride, one.halo)
 
 
 @law("even", "Equal blocks cover the extent, and exactly if it divides.", "n  -->  p * ceil(n / p)", [("exact",), ("padded",)])
-def even_blocks(given: Given, kind: str) -> bool | None:
-    made = positive(given, {}, "blocks")
-    extent = given.number("n", 1)
-    even = None if made is None else made[0].even(extent, kind == "padded")
-    if even is None:
-        return None
+def even_blocks(given: Given, kind: str) -> bool:
+    (one, _), extent = positive(given, {}, "blocks"), given.number("n", 1)
+    if (even := one.even(extent, kind == "padded")) is None:
+        raise Nothing
     return even.span >= extent > even.span - even.size if kind == "padded" else even.span == extent
 
 
 @law("padded extent", "The padded extent is the extent, or the span if that is longer.", "max(n, p·s)")
-def padded_extent(given: Given) -> bool | None:
-    made = positive(given, {}, "blocks")
-    if made is None:
-        return None
-    extent, (one, _) = given.number("n", 1), made
+def padded_extent(given: Given) -> bool:
+    (one, _), extent = positive(given, {}, "blocks"), given.number("n", 1)
     whole = factors.padded(extent, [one])
     return whole == max(extent, one.span) and factors.is_padded(extent, [one]) == (one.span > extent)

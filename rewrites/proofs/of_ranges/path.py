@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from ..solver import EFFORT, answer, z3
+from ..verdict import suppose
 from .natural import Polynomial, constant, variable
 from .symbol import Symbol, TooLong
 
@@ -82,9 +83,10 @@ class Path:
         name = self.named(name)
         return Symbol(variable(name) - variable(f"-{name}"), self)
 
-    def index(self, name: str, size: Symbol | int) -> Symbol | None:
+    def index(self, name: str, size: Symbol | int) -> Symbol:
         made = self.number(name)
-        return made if made < size else None
+        suppose(made < size)
+        return made
 
     # Questions.
 

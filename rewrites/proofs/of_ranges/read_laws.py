@@ -9,6 +9,7 @@ from typing import Any
 from ....dialects.ranges.affine_read import AffineRead
 from ....dialects.ranges.algebra import Extent, Window, reads, refine
 from ....dialects.ranges.reshapes import refine_dims
+from ..verdict import Nothing, suppose
 from .cases import Coordinates, Given, RangeLaw, registering, shape
 from .factor_laws import HALOS, positive
 
@@ -27,18 +28,14 @@ def any_read(given: Given, divisor: bool = True) -> AffineRead:
     "e·divisor in reads(window(i))  -->  e in outward(f).window(i)",
     HALOS,
 )
-def outward_covers_what_is_read(given: Given, kind: str) -> bool | None:
+def outward_covers_what_is_read(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made, one = positive(given, at, kind), any_read(given)
-    if made is None:
-        return None
-    factor, c = made
+    (factor, c), one = positive(given, at, kind), any_read(given)
     element = given.index("e", one.size)
-    if element is None or factor.is_in_turn(one.extent) or (there := one.outward(factor)) is None:
-        return None
+    if factor.is_in_turn(one.extent) or (there := one.outward(factor)) is None:
+        raise Nothing
     begin, end = reads(one.window, factor.start(c), factor.start(c) + factor.width)
-    if not begin <= element * one.divisor < end:
-        return None
+    suppose(begin <= element * one.divisor < end)
     return there.start(c) <= element < there.start(c) + there.width
 
 
@@ -48,12 +45,11 @@ def outward_covers_what_is_read(given: Given, kind: str) -> bool | None:
     "gaps < divisor",
     HALOS[1:],
 )
-def gaps_are_short(given: Given, kind: str) -> bool | None:
+def gaps_are_short(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made, one = positive(given, at, kind), any_read(given)
-    if made is None or made[0].is_in_turn(one.extent) or (there := one.outward(made[0])) is None:
-        return None
-    factor, _ = made
+    (factor, _), one = positive(given, at, kind), any_read(given)
+    if factor.is_in_turn(one.extent) or (there := one.outward(factor)) is None:
+        raise Nothing
     (first, last), (before, after) = one.positions(factor), one.gaps(factor)
     begin, end = there.start(0) * one.divisor, (there.start(0) + there.width - 1) * one.divisor
     return (first + before, last - after) == (begin, end) and 0 <= before < one.divisor and 0 <= after < one.divisor
@@ -64,13 +60,12 @@ def gaps_are_short(given: Given, kind: str) -> bool | None:
     "Where rounds agree, an element is on the device of the index's value that reads it.",
     "skips_rounds  -->  (v / s) mod p = (e / s) mod p",
 )
-def rounds_agree(given: Given) -> bool | None:
-    made, shift = positive(given, {}, "blocks"), given.integer("lo")
+def rounds_agree(given: Given) -> bool:
+    (factor, _), shift = positive(given, {}, "blocks"), given.integer("lo")
     one = AffineRead(Window(Extent(given.number("extent", 2)), 1, 1, 1, shift), given.number("n", 1))
     value = given.index("v", one.extent)
-    if made is None or value is None or not one.skips_rounds(made[0]):
-        return None
-    factor, element = made[0], value - shift
+    suppose(one.skips_rounds(factor))
+    element = value - shift
     return not 0 <= element < one.size or value // factor.stride % factor.size == element // factor.stride % factor.size
 
 
@@ -80,10 +75,11 @@ def rounds_agree(given: Given) -> bool | None:
     "staying(f).covers(extent)",
     HALOS[1:],
 )
-def staying_windows_cover(given: Given, kind: str) -> bool | None:
-    made, one = positive(given, {}, kind), any_read(given)
-    there = None if made is None else one.staying(made[0])
-    return None if there is None else there.covers(one.extent) or (not there.has_halo and there.span >= one.extent)
+def staying_windows_cover(given: Given, kind: str) -> bool:
+    (factor, _), one = positive(given, {}, kind), any_read(given)
+    if (there := one.staying(factor)) is None:
+        raise Nothing
+    return there.covers(one.extent) or (not there.has_halo and there.span >= one.extent)
 
 
 @law(
@@ -92,10 +88,10 @@ def staying_windows_cover(given: Given, kind: str) -> bool | None:
     "tiles(f)  -->  start(i) + width = start(i + 1)",
     HALOS,
 )
-def read_once(given: Given, kind: str) -> bool | None:
-    made, one = positive(given, {}, kind), any_read(given)
-    if made is None or made[0].is_in_turn(one.extent) or (there := one.tiles(made[0])) is None:
-        return None
+def read_once(given: Given, kind: str) -> bool:
+    (factor, _), one = positive(given, {}, kind), any_read(given)
+    if factor.is_in_turn(one.extent) or (there := one.tiles(factor)) is None:
+        raise Nothing
     i = given.number("i")
     return there.start(i) + there.width == there.start(i + 1) and there.span >= one.size - max(0, there.after)
 
@@ -132,13 +128,11 @@ def refinement_is_common(given: Given, p: tuple[bool, ...], q: tuple[bool, ...])
     "What refines two factorisations of two factors each refines both.",
     "refine([a, b], [c, d]) = [x, y, z]  -->  a = x, b = y·z, c = x·y, d = z",
 )
-def refined_factors(given: Given) -> bool | None:
+def refined_factors(given: Given) -> bool:
     a, b, c, d = (given.number(name, 2) for name in "abcd")
-    if a * b != c * d:
-        return None
-    found = refine([a, b], [c, d])
-    if found is None:
-        return None
+    suppose(a * b == c * d)
+    if (found := refine([a, b], [c, d])) is None:
+        raise Nothing
     return prod(found) == a * b and any(prod(found[:k]) == a for k in range(4)) and any(prod(found[:k]) == c for k in range(4))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....dialects.ranges.algebra import Extent, Range, Window, compose, halo, reads, window
 from ....dialects.ranges.denotation import interval, slots
 from ....dialects.ranges.laws import window_size
+from ..verdict import suppose
 from .cases import Coordinates, Given, RangeLaw, equal, ranges, registering, shape
 
 LAWS: dict[str, RangeLaw] = {}
@@ -28,11 +29,9 @@ def outputs(given: Given) -> tuple[int, int]:
     "Outputs read from the first to the last of their taps, and nothing else.",
     "[b, e)  -->  [b·s - lo, (e-1)·s + (k-1)·d + 1 - lo)",
 )
-def taps(given: Given) -> bool | None:
+def taps(given: Given) -> bool:
     w, (begin, end) = any_window(given, ""), outputs(given)
     output, tap = given.index("o", end - begin), given.index("t", w.kernel)
-    if output is None or tap is None:
-        return None
     first, last = reads(w, begin, end)
 
     def read(o: int, t: int) -> int:
@@ -56,26 +55,23 @@ def width(given: Given) -> bool:
     "win<1,1,1,0>(r) = r",
     PLAIN,
 )
-def window_of_one(given: Given, kind: str) -> bool | None:
+def window_of_one(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made = ranges(given, [kind], at)
-    if made is None or local_is_empty(made[0], at):
-        return None
-    (r,) = made
+    (r,) = ranges(given, [kind], at)
+    suppose(holds_any(r, at))
     return window(r, 1, 1) is r and equal(given, Window(r, 1, 1), r, at)
 
 
-def local_is_empty(r: Range, at: Coordinates) -> bool:
-    return slots(r, at)[0] == 0
+def holds_any(r: Range, at: Coordinates) -> bool:
+    return slots(r, at)[0] != 0
 
 
 @law("window of a window", "A window over a window is one window.", "win1(win2(r)) = (win1 ; win2)(r)", PLAIN[:2])
-def window_of_a_window(given: Given, kind: str) -> bool | None:
+def window_of_a_window(given: Given, kind: str) -> bool:
     at: Coordinates = {}
-    made = ranges(given, [kind], at)
-    if made is None or local_is_empty(made[0], at):
-        return None
-    inner, outer = any_window(given, "x", made[0]), shape(given, "y")
+    (r,) = ranges(given, [kind], at)
+    suppose(holds_any(r, at))
+    inner, outer = any_window(given, "x", r), shape(given, "y")
     one = window(inner, *outer)
     return isinstance(one, Window) and interval(Window(inner, *outer), at) == interval(one, at)
 
@@ -112,9 +108,8 @@ def halo_is_what_a_shard_reads(given: Given) -> bool:
     "Where the blocks of inputs are those of outputs times the stride, all shards have the same halo.",
     "ci = c·s",
 )
-def halos_are_equal(given: Given) -> bool | None:
+def halos_are_equal(given: Given) -> bool:
     w, outputs_each = any_window(given, ""), given.number("c", 1)
-    if w.stride < 0:
-        return None
+    suppose(w.stride > 0)
     i, j, own = given.number("i"), given.number("j"), outputs_each * w.stride
     return halo(w, i, outputs_each, own) == halo(w, j, outputs_each, own)

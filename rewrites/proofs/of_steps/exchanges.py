@@ -21,16 +21,10 @@ from ...redistribute.kinds.permute import Permute
 from ...redistribute.kinds.pieces import Pieces
 from ...redistribute.steps import Path, Step
 from ..values import Number
+from ..verdict import suppose
 from .local_arrays import Element, Here, Local
 from .steps import Sized, element, held, made, same
-from .symbols import Law, Nothing, Pick
-
-
-def suppose(truth: object) -> None:
-    """The law says nothing about numbers for which this is false."""
-    if not truth:
-        raise Nothing
-
+from .symbols import Law, Pick
 
 # Halos. Each of these picks how a dim of so many rows lies on an axis, by names that begin with the given one.
 

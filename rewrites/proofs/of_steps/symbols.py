@@ -20,15 +20,11 @@ from unittest.mock import patch
 from ....dialects.ground import interned
 from ..solver import EFFORT, z3
 from ..values import Number
-from ..verdict import Verdict
+from ..verdict import Nothing, Verdict
 
 Monomial: TypeAlias = tuple[str, ...]
 """The variables of a product, sorted."""
 Polynomial: TypeAlias = Mapping[Monomial, int]
-
-
-class Nothing(Exception):
-    """Raised where a law says nothing about these numbers."""
 
 
 class Undecided(Exception):

@@ -27,7 +27,8 @@ from partita.rewrites.proofs.of_steps.exchanges import between, even, halo, perm
 from partita.rewrites.proofs.of_steps.local_arrays import ANY, Element, Folded, Here, Local
 from partita.rewrites.proofs.of_steps.step_laws import StepLaw, step_laws, step_verdict
 from partita.rewrites.proofs.of_steps.steps import position, tiled
-from partita.rewrites.proofs.of_steps.symbols import Law, Nothing, Pick, explored
+from partita.rewrites.proofs.of_steps.symbols import Law, Pick, explored
+from partita.rewrites.proofs.verdict import Nothing
 from partita.rewrites.redistribute.kinds import halo as halos
 from partita.rewrites.redistribute.kinds.all_gather import AllGather
 from partita.rewrites.redistribute.kinds.all_to_all import AllToAll
