@@ -20,6 +20,8 @@ class Row:
     cells: Sequence[str]
     verdict: Callable[[], tuple[Verdict, bool]]
     count: int = 1
+    seconds: float = 0
+    """What the proof has taken, where it is found with others of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _of_tilings(names: Sequence[str]) -> Iterator[Row]:
         more = f" and {len(alike) - 1} like it" if len(alike) > 1 else ""
         for row in tilings.rows(alike[0]):
             found = Verdict(row.verdict.state, row.why), row.is_as_stated
-            yield Row([row.definition.name + more, row.index, row.tiling], lambda found=found: found, row.cases)
+            yield Row([row.definition.name + more, row.index, row.tiling], lambda found=found: found, row.cases, row.seconds)
 
 
 GROUPS = [

@@ -138,7 +138,7 @@ class Row:
     tiling: str
     cases: int
     verdict: Verdict
-    ms: float
+    seconds: float
 
     @property
     def why(self) -> str:
@@ -172,7 +172,7 @@ def rows(definition: Definition) -> tuple[Row, ...]:
         for block in (GENERIC_BLOCK, 1):
             start = perf_counter()
             verdict = prove(sample, number, block)
-            found[index_name(at)].append((described(at), verdict, (perf_counter() - start) * 1e3))
+            found[index_name(at)].append((described(at), verdict, perf_counter() - start))
     made: list[Row] = []
     for index, cases in found.items():
         tilings, verdicts, times = zip(*cases, strict=True)
