@@ -1,7 +1,7 @@
 """Programs compiled for a TPU pod slice (v5e:4x4), beside `jax.jit` with the same argument shardings. No TPU is needed.
 
     pip install 'partita[tpu]'
-    python -m benchmarks.tpu              # every program: a quarter of an hour on two cores
+    python -m benchmarks.tpu              # every program: half an hour on two cores
     python -m benchmarks.tpu "4 layers"   # those whose names begin so
 
 XLA:TPU compiles ahead of time for devices that are only described, so bytes and memory are those of the real chips, and nothing
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import jax
@@ -49,7 +49,7 @@ COLUMNS = [
     "received, MB",
     "temporaries, MiB",
     "peak, MiB",
-    "compile, s",
+    "compile, CPU s",
     "compute, ms",
     "hidden, ms",
     "exposed, ms",
@@ -93,12 +93,12 @@ def devices(topology: str) -> Sequence[Any]:
 
 def measured(lower: Callable[[], Any]) -> Figures | None:
     """The figures of a program. None if XLA cannot compile it."""
-    start = perf_counter()
+    start = process_time()
     try:
         compiled = lower().compile(compiler_options=OPTIONS)
     except jax.errors.JaxRuntimeError:
         return None
-    seconds, memory = perf_counter() - start, compiled.memory_analysis()
+    seconds, memory = process_time() - start, compiled.memory_analysis()
     text = compiled.as_text()
     received, time = hlo.received(hlo.collectives(text)), timeline(hlo.schedule(text))
     return Figures(received, memory.temp_size_in_bytes, memory.peak_memory_in_bytes, seconds, time)
