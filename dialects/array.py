@@ -334,6 +334,16 @@ class BarrierOp(Barrier):
     name = "array.barrier"
 
 
+@irdl.irdl_op_definition
+class PrefetchOp(Barrier):
+    """Starts a gather of the next trip of a scan: `%0, %1 = array.prefetch %x, %start : ...`, in its body.
+
+    What makes `%x` from rows and constants of the scan is done for the next trip during this one, no sooner than `%start`.
+    """
+
+    name = "array.prefetch"
+
+
 class Coordinate(ArrayOp):
     """The index of this iteration along `axes`, counted major to minor from 0: an `i32[]`."""
 
@@ -367,4 +377,6 @@ class CoordinateOp(Coordinate):
         _check_inside(self, self.axes)
 
 
-ARRAY = Dialect("array", [BuildOp, YieldOp, SliceOp, RedistributeOp, BarrierOp, CoordinateOp], [ArrayType, AxesAttr])
+ARRAY = Dialect(
+    "array", [BuildOp, YieldOp, SliceOp, RedistributeOp, BarrierOp, PrefetchOp, CoordinateOp], [ArrayType, AxesAttr]
+)

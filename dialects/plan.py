@@ -396,7 +396,7 @@ class Moved(NamedTuple):
     waits: bool = False
     """Whether it waits for the value that starts its use."""
     during: int | None = None
-    """The number of the earlier move with whose use it starts."""
+    """The number of the move with whose use it starts: of an earlier one or, in a loop, of one of the trip before."""
     is_alone: bool = False
     """Whether it is for one use, while others move the value again."""
     causes: tuple[int, ...] = ()

@@ -375,8 +375,31 @@ class BarrierOp(Barrier):
     name = "spmd.barrier"
 
 
+@irdl_op_definition
+class PrefetchOp(Barrier):
+    """Starts a gather of the next trip of a scan: `%0, %1 = spmd.prefetch %x, %start : ...`, in its body.
+
+    What makes `%x` from rows and constants of the scan is done for the next trip during this one, no sooner than `%start`. On a
+    platform that overlaps nothing each trip makes its own.
+    """
+
+    name = "spmd.prefetch"
+
+
 SPMD = Dialect(
     "spmd",
-    [AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, ExscanOp, SliceOp, PickOp, CoordinateOp, BarrierOp],
+    [
+        AllReduceOp,
+        AllGatherOp,
+        ReduceScatterOp,
+        AllToAllOp,
+        PermuteOp,
+        ExscanOp,
+        SliceOp,
+        PickOp,
+        CoordinateOp,
+        BarrierOp,
+        PrefetchOp,
+    ],
     [PairsAttr, RowsAttr],
 )

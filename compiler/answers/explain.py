@@ -409,18 +409,19 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
 
 def _ahead(plan: State, move: Move) -> Iterator[Reason]:
     """Says with which use a gather starts, how long a device waits for it, and how long if less, or more, were ahead."""
-    if (ahead := plan.decisions.ahead) is None or move not in ahead.seconds:
+    if (ahead := plan.decisions.ahead.get(move.region)) is None or move not in ahead.seconds:
         return
     chip = plan.mesh.chip.name
     waits = f"a device of {chip} is estimated to wait {of_seconds(ahead.seconds[move])} for it"
-    if not move.waits:
+    if not move.waits and move.trip_ahead is None:
         yield Reason(waits, 1)
         return
-    host = move.during or move
+    host = move.during or move.trip_ahead or move
     node = use_of(plan, host)
     where = line_of_op(plan, node) if node is not None else None
-    whose = "its use" if host is move else f"the use of `{plan.source.addresses.names[host.value]}`"
-    yield Reason(f"it starts with {whose}{at_line(where)}: {waits}", 1, where)
+    whose = "its use" if host is move and move.trip_ahead is None else f"the use of `{plan.source.addresses.names[host.value]}`"
+    when = " in the trip before" if move.trip_ahead is not None else ""
+    yield Reason(f"it starts with {whose}{at_line(where)}{when}: {waits}", 1, where)
     tried = sorted(ahead.exposed)
     beside = [tried[at] for at in (tried.index(ahead.bytes) - 1, tried.index(ahead.bytes) + 1) if 0 <= at < len(tried)]
     others = ", ".join(f"{of_seconds(ahead.exposed[each])} with {of_bytes(each)}" for each in beside)

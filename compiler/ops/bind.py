@@ -6,6 +6,7 @@ Local and global arrays have the same parameters, because extents follow from th
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -20,7 +21,8 @@ from ...dialects.lax import params_of
 from ...dialects.params import Literal, ParamsAttr, Record
 from ...dialects.regions import entries_of
 from ...dialects.types import ArrayType
-from ..jax_private import jax, jnp, lax
+from ..jax_private import jax, jnp, lax, platform
+from . import prefetch
 from .barrier import barrier_p
 from .index_operands import clamped, scattered, widened
 from .params import PARAMS_OF_WHOLE, ArrayLike, decode, from_literal
@@ -108,13 +110,16 @@ def _run_undefined(params: ParamsAttr, inputs: Sequence[Array], foreign: Sequenc
 def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -> list[Array]:
     (body,) = bodies
     entry = entries_of("lax.scan", params, 1)
+    how = {key: params[key] for key in ("length", "reverse", "unroll")}
+    if isinstance(body, _Prefetching) and how["length"] > 1 and platform() != "cpu":
+        # XLA:CPU runs one op after another.
+        return prefetch.scan(body.skewed, entry, inputs, **how)
     first, rows = list(inputs[entry.carries]), list(inputs[entry.rows])
 
     def trip(carry: list[Array], row: list[Array]) -> tuple[list[Array], list[Array]]:
         results = body(*entry.arguments(0, inputs, carry, row))
         return results[: len(first)], results[len(first) :]
 
-    how = {key: params[key] for key in ("length", "reverse", "unroll")}
     carry, ys = lax.scan(trip, first, rows, **how)
     return [*carry, *ys]
 
@@ -153,8 +158,27 @@ def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
     for each in blocks:
         blocks += [region.block for op in each.ops for region in op.regions]
     for inner in blocks[:0:-1]:
-        bodies[inner] = _traced(partial(_run_ops, inner, foreign=foreign, run=run or run_op, bodies=dict(bodies)), inner)
+        bodies[inner] = _body(inner, foreign, run or run_op, dict(bodies))
     return _run_ops(block, inputs, foreign, run or run_op, bodies)
+
+
+def _body(block: Block, foreign: Sequence[object], run: RunOp, bodies: Mapping[Block, Body]) -> Body:
+    """A region as a function."""
+    body = _traced(partial(_run_ops, block, foreign=foreign, run=run, bodies=bodies), block)
+    if not prefetch.is_skewed(block):
+        return body
+    return _Prefetching(body, prefetch.Skewed(block, partial(_run_inner, foreign=foreign, run=run, bodies=bodies)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefetching:
+    """The body of a scan that starts gathers of the next trip, if trips run so; called, each trip makes its own."""
+
+    body: Body
+    skewed: prefetch.Skewed
+
+    def __call__(self, *given: Array) -> list[Array]:
+        return self.body(*given)
 
 
 def _traced(run: Callable[[Sequence[Array]], list[Array]], block: Block) -> Body:
@@ -176,10 +200,16 @@ def _run_ops(
         operands = [env[value] for value in op.operands]
         if op.next_op is None:
             return operands
-        own = [bodies[region.block] for region in op.regions]
-        results = run_op(op, operands, foreign, own) if own else run(op, operands, foreign)
-        env.update(zip(op.results, results, strict=True))
+        env.update(zip(op.results, _run_inner(op, operands, foreign, run, bodies), strict=True))
     raise AssertionError("a block ends in a terminator")
+
+
+def _run_inner(
+    op: Operation, operands: Sequence[Array], foreign: Sequence[object], run: RunOp, bodies: Mapping[Block, Body]
+) -> list[Array]:
+    """Runs an op of a block: its regions are functions by now."""
+    own = [bodies[region.block] for region in op.regions]
+    return run_op(op, operands, foreign, own) if own else run(op, operands, foreign)
 
 
 def run_op(op: Operation, operands: Sequence[Array], foreign: Sequence[object], bodies: Sequence[Body] = ()) -> list[Array]:

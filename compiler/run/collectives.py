@@ -16,6 +16,7 @@ from jax.sharding import get_abstract_mesh
 from xdsl.ir import Operation
 
 from ...dialects import spmd
+from ...dialects.array import Barrier
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.types import AxesAttr
 from ..jax_private import jnp, lax, platform
@@ -24,7 +25,7 @@ from ..ops.monoids import SPELLED
 
 
 def run_collective(op: Operation, operands: Sequence[Array]) -> list[Array]:
-    if isinstance(op, spmd.BarrierOp):
+    if isinstance(op, Barrier):
         return barrier_p.bind(*operands)
     if isinstance(op, spmd.CoordinateOp):
         return [lax.axis_index(_names(op.along))]

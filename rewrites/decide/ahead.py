@@ -1,22 +1,27 @@
 """How far ahead of its use the gather of a parameter starts: by the time in which a device only waits, and by its memory.
 
-Such a gather waits for the value that starts its use, and what follows waits for the gather. It may start with the use of an
-earlier gather instead: then it runs while a device computes, which holds what it brings until then. One number says how many
-bytes may be gathered ahead of their uses: the fewest that take the least time, of those for which a device has memory.
+A gather may run while a device computes, which holds what it brings until its use. Of several gathers of a parameter, each waits
+for the value that starts its use, and what follows waits for the gather: it may start with the use of an earlier gather instead.
+In the body of a scan, the gathers that a trip needs first may start in the trip before: a skew of one in time.
 
     gather, use; gather, use; gather, use   -->   gather; use, gather; use, gather; use
+    scan: gather w[i], use                  -->   gather w[0]; scan: use, gather w[i + 1]; use
+
+In each of these places, one number says how many bytes may be gathered ahead of their uses: the fewest that take the least time,
+of those for which a device has memory.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from operator import attrgetter
+from typing import Protocol
 
 from ...dialects.chips import CHIPS
-from ..program.program import Node, NodeId
+from ..program.program import Control, Node, NodeId, Program
 from .decide import Ahead, Decisions, Move, decide, first_use
 from .in_memory import within_memory
 from .live_ranges import bytes_of_ends, live_ranges, traits
@@ -25,7 +30,7 @@ from .price import START, Price, computed
 from .table import Table
 
 COUNTS = 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
-"""How many of the largest gathers may be ahead of their uses: what is tried."""
+"""How many of the largest gathers may be ahead of their uses: what is tried outside of loops."""
 SHARE = 4
 """By default, what is gathered ahead takes no more than one part in so many of what a device stores in any case."""
 
@@ -41,26 +46,38 @@ class _Sent:
     """How long it takes, in all trips of the loops around it."""
 
 
-class _Clock:
+class _Clock(Protocol):
     """What a device computes and what is sent, in order. All that is sent uses one link in turn."""
 
-    def __init__(self, found: Decisions) -> None:
-        placements, program = found.placements, found.placements.program
-        after, self.sent = _computed(placements), list[_Sent]()
-        readers = {move.before: move for move in reversed(found.moves) if move.before is not None and move.uses}
-        for move in found.moves:
-            if move.communicates:
-                reader = move if move.uses else readers.get(move, move)
-                use = first_use(reader)[0] if reader.uses else NodeId(program.producer[move.value] + 1)
-                seconds = Price.of(program.mesh, [(move.path, 1)]).seconds + START * move.path.collectives
-                seconds *= program.likely_trips(move.region)
-                self.sent.append(_Sent(move, use, after[min(use, program.end)], seconds))
-        self.sent.sort(key=attrgetter("use"))
-        self.gathers = [each for each in self.sent if _may_start_ahead(each.move)]
+    sent: Sequence[_Sent]
+
+    def tried(self) -> Iterable[int]:
+        """How many bytes may be ahead of their uses, from none on."""
+        ...
+
+    def waiting(self, most: int) -> list[float]:
+        """The seconds in which a device only waits for what is sent, in all trips, with so many bytes ahead of their uses."""
+        ...
+
+    def start(self, most: int) -> None:
+        """Lets gathers start so far ahead."""
+        ...
+
+
+class _Program:
+    """The clock of the program, around its loops."""
+
+    def __init__(self, placements: Placements, sent: Sequence[_Sent]) -> None:
+        program = placements.program
+        self.sent = sent
+        self.gathers = [each for each in self.sent if _may_start_earlier(each.move)]
         self.sizes = [placements.local_bytes(each.move.value, each.move.target) for each in self.gathers]
         uses = [each.use for each in self.gathers]
         self.earliest = [bisect_right(uses, program.producer[each.move.value]) for each in self.gathers]
         """The first gather with whose use each may start: what it sends is there."""
+
+    def tried(self) -> Iterable[int]:
+        return (count * max(self.sizes) for count in COUNTS)
 
     def hosts(self, most: int) -> list[int]:
         """For each gather, the first with whose use it may start if no more than so many bytes are ahead of their uses."""
@@ -72,14 +89,13 @@ class _Clock:
         return found
 
     def waiting(self, most: int) -> list[float]:
-        """The seconds in which a device only waits for what is sent, with so many bytes ahead of their uses."""
         starting = dict[int, list[int]]()
         for number, host in enumerate(self.hosts(most)):
             starting.setdefault(host, []).append(number)
         ends, number, waited, link, found = dict[int, float](), 0, 0.0, 0.0, list[float]()
         for each in self.sent:
             now = waited + each.after
-            if _may_start_ahead(each.move):
+            if _may_start_earlier(each.move):
                 for started in starting.get(number, ()):
                     ends[started] = link = max(now, link) + self.gathers[started].seconds
                 end, number = ends[number], number + 1
@@ -90,9 +106,54 @@ class _Clock:
         return found
 
     def start(self, most: int) -> None:
-        """Lets gathers start so far ahead."""
         for number, host in enumerate(self.hosts(most)):
             self.gathers[number].move.during = self.gathers[host].move if host < number else None
+
+
+class _Trip:
+    """The clock of a scan, in one trip after another.
+
+    A gather of a parameter's rows starts as soon as the link is free in its trip, or with the use of the last of them in the
+    trip before.
+    """
+
+    def __init__(self, placements: Placements, sent: Sequence[_Sent], region: int, after: Sequence[float]) -> None:
+        program = placements.program
+        inside = {each for each in range(region, len(program.regions)) if region in program.outward(each)}
+        numbers = [node.number for node in program.nodes if node.region in inside]
+        self.sent = [each for each in sent if each.move.region in inside]
+        self.begin, self.end = after[numbers[0]], after[numbers[-1] + 1]
+        self.trips = program.likely_trips(region)
+        self.gathers = [each for each in self.sent if each.move.region == region and may_start_a_trip_ahead(program, each.move)]
+        self.sizes = [placements.local_bytes(each.move.value, each.move.target) for each in self.gathers]
+
+    def tried(self) -> Iterable[int]:
+        return accumulate(self.sizes, initial=0)
+
+    def ahead(self, most: int) -> list[_Sent]:
+        """The gathers that start a trip ahead: the first that a trip needs, of so many bytes."""
+        return [each for each, total in zip(self.gathers, accumulate(self.sizes), strict=True) if total <= most]
+
+    def waiting(self, most: int) -> list[float]:
+        ahead, last = self.ahead(most), self.gathers[-1]
+        ends, link, waited, found = {id(each): 0.0 for each in ahead}, 0.0, 0.0, list[float]()
+        for trip in range(2):
+            found, begin = list[float](), trip * (self.end - self.begin) / self.trips
+            for each in self.gathers[len(ahead) :]:
+                ends[id(each)] = link = max(begin + waited, link) + each.seconds / self.trips
+            for each in self.sent:
+                now = begin + waited + (each.after - self.begin) / self.trips
+                if (end := ends.pop(id(each), None)) is None:
+                    end = link = max(now, link) + each.seconds / self.trips
+                found.append(max(0.0, end - now))
+                waited += found[-1]
+                for started in ahead if each is last else ():
+                    ends[id(started)] = link = max(now + found[-1], link) + started.seconds / self.trips
+        return [each * self.trips for each in found]
+
+    def start(self, most: int) -> None:
+        for each in self.ahead(most):
+            each.move.trip_ahead = self.gathers[-1].move
 
 
 def decide_all(table: Table, donated: Callable[[Placements], int] = lambda _: 0) -> Decisions:
@@ -105,23 +166,84 @@ def decide_all(table: Table, donated: Callable[[Placements], int] = lambda _: 0)
 
 def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> Decisions:
     """The decisions in which gathers start ahead of their uses where that saves time; none does with loops or device sets."""
-    table = found.placements.table
-    if table.has_loops or table.sets is not None or sum(map(_may_start_ahead, found.moves)) < 2:
+    placements = found.placements
+    if placements.table.has_loops or placements.table.sets is not None:
         return found
-    clock, room, most = _Clock(found), _room(found, donated), 0
-    exposed = {count * max(clock.sizes): sum(clock.waiting(count * max(clock.sizes))) for count in COUNTS}
+    scans = [region for region in _scans(placements.program) if any(_is_of_rows(move, region) for move in found.moves)]
+    if not scans and sum(map(_may_start_earlier, found.moves)) < 2:
+        return found
+    after, room = _computed(placements), _room(found, donated)
+    sent = _sent(found, after)
+    for region in scans:
+        trip = _Trip(placements, sent, region, after)
+        if trip.gathers:
+            found.ahead[region] = ahead = _started(trip, room)
+            for each in trip.sent:
+                # What is hidden in a loop takes no time around it.
+                each.seconds = ahead.seconds[each.move]
+    whole = _Program(placements, sent)
+    if len(whole.gathers) > 1:
+        found.ahead[0] = _started(whole, room)
+    return found
+
+
+def _started(clock: _Clock, room: int) -> Ahead:
+    """Lets gathers start as far ahead as saves time, of what there is room for."""
+    exposed, most = {tried: sum(clock.waiting(tried)) for tried in clock.tried()}, 0
     for tried in takewhile(lambda tried: tried <= room, exposed):
         if Price(exposed[tried], 0, tried).pays(Price(exposed[most], 0, most)):
             most = tried
     clock.start(most)
-    seconds = zip((each.move for each in clock.sent), clock.waiting(most), strict=True)
-    found.ahead = Ahead(most, room, exposed, dict(seconds))
-    return found
+    return Ahead(most, room, exposed, dict(zip((each.move for each in clock.sent), clock.waiting(most), strict=True)))
 
 
-def _may_start_ahead(move: Move) -> bool:
+def _sent(found: Decisions, after: Sequence[float]) -> list[_Sent]:
+    """What is sent, in the order in which it is needed."""
+    program, made = found.placements.program, list[_Sent]()
+    readers = {move.before: move for move in reversed(found.moves) if move.before is not None and move.uses}
+    for move in found.moves:
+        if move.communicates:
+            reader = move if move.uses else readers.get(move, move)
+            use = first_use(reader)[0] if reader.uses else NodeId(program.producer[move.value] + 1)
+            seconds = Price.of(program.mesh, [(move.path, 1)]).seconds + START * move.path.collectives
+            seconds *= program.likely_trips(move.region)
+            made.append(_Sent(move, use, after[min(use, program.end)], seconds))
+    return sorted(made, key=attrgetter("use"))
+
+
+def _may_start_earlier(move: Move) -> bool:
     """Whether a move is a gather that waits for what starts its use, outside of loops and branches."""
     return move.waits and bool(move.uses) and not move.region
+
+
+def _is_of_rows(move: Move, region: int) -> bool:
+    return move.region == region and move.communicates
+
+
+def may_start_a_trip_ahead(program: Program, move: Move) -> bool:
+    """Whether a move in the body of a scan is a gather of what does not depend on the trips before.
+
+    It is of a parameter's rows, as they are, moved or cast.
+    """
+    alone = move.before is None and not move.together and not move.waits and not move.pending and bool(move.uses)
+    if not (alone and move.communicates and move.region in _scans(program)):
+        return False
+    values = [move.value]
+    for value in values:
+        node = program.maker(value)
+        if not program.parameter[value] or node is None or node.op_name == "carry":
+            return False
+        if not node.is_border:
+            values += node.operands
+    return True
+
+
+def _scans(program: Program) -> Iterator[int]:
+    """Yields the bodies of scans of more than one trip."""
+    controls: Iterator[Control] = (control for controls in program.controls for control in controls)
+    for control in controls:
+        if control.op.name == "lax.scan" and program.regions[control.regions[0]].trips > 1:
+            yield control.regions[0]
 
 
 def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:

@@ -68,6 +68,8 @@ class Move:
     """The value that starts the use when it is available: the gather of a parameter waits for it."""
     during: Move | None = field(default=None, repr=False)
     """An earlier move, with whose use this one starts; None if it starts with its own."""
+    trip_ahead: Move | None = field(default=None, repr=False)
+    """A move of the same loop: in the trip before, this one starts with its use. None if it starts in the trip that uses it."""
     together: tuple[Move, ...] = ()
     """This move and others that share collectives with it, if there are any; the path of the first one counts them."""
     is_said: bool = False
@@ -129,8 +131,8 @@ class Decisions:
     """The sums that wait for the end of a loop, and those that would if a device had the memory."""
     for_memory: Sequence[Once] = ()
     """The values that are sent in each trip of loops because a device has no memory to hold them in all trips."""
-    ahead: Ahead | None = None
-    """How far gathers start ahead of their uses; None if none could."""
+    ahead: Mapping[int, Ahead] = field(default_factory=dict[int, Ahead])
+    """How far gathers start ahead of their uses, in the program (0) and in loops; nothing where none could."""
     nearly: Elsewhere | None = None
     """The ops that could run elsewhere, which would save too little time; None if not all were tried."""
 

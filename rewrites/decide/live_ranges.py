@@ -164,6 +164,9 @@ class _Ranges(Walk[LocalArray]):
         super().__init__(decisions)
         self.has_loops, self.orders = self.placements.table.has_loops, decisions.orders()
         self.steps: list[MemoryStep] = []
+        self.fetched: list[LocalArray] = []
+        self.fetching: list[LocalArray] = []
+        """What the trip before has gathered for this one, and what this one gathers for the next."""
         self.known: dict[int, tuple[Traits, Sequence[int]]] = {}
         """The traits of an op and the bytes of its results, by its placement, which ops of one signature share."""
 
@@ -195,6 +198,15 @@ class _Ranges(Walk[LocalArray]):
         return map(self.settled, moves, starts)
 
     def settled(self, move: Move, made: LocalArray) -> LocalArray:
+        if move.trip_ahead is None:
+            return self.stepped(move, made)
+        self.fetched.append(fetched := self.array(move.value, move.target, move.path.steps[-1].kind))
+        return fetched
+
+    def prefetch(self, move: Move) -> None:
+        self.fetching.append(self.stepped(move, self.values[move.value]))
+
+    def stepped(self, move: Move, made: LocalArray) -> LocalArray:
         pending = move.pending
         for step in move.path.steps:
             pending = still_pending(step, pending)
@@ -248,7 +260,7 @@ class _Ranges(Walk[LocalArray]):
 
     def inner(self, control: Control, position: int, entered: dict[ValueId, tuple[Node, LocalArray]]) -> LiveRanges:
         """One region: what enters it, its steps, and what it yields. What trips collect is stored outside of the loop."""
-        outer, self.steps = self.steps, []
+        outer, self.steps, self.fetched, self.fetching = (self.steps, self.fetched, self.fetching), [], [], []
         carries = list[LocalArray]()
         for argument in control.op.regions[position].block.args:
             value = self.program.numbers[argument]
@@ -266,9 +278,10 @@ class _Ranges(Walk[LocalArray]):
             if node.op_name == "collect":
                 self.add(MemoryStep(SLICE, node.op_name, [array], []))
         results = [array for node, array in ends if node.op_name != "collect"]
-        steps, self.steps = self.steps, outer
         counted = [each for each in results if not each.given] if control.op.name == "lax.cond" else carries
-        return _settled(steps, results, carries, counted, control.regions[position])
+        found = self.steps, [*results, *self.fetching], [*carries, *self.fetched]
+        self.steps, self.fetched, self.fetching = outer
+        return _settled(*found, counted, control.regions[position])
 
 
 class _OnSet(_Ranges):

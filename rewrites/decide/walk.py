@@ -33,8 +33,8 @@ class Walk(ABC, Generic[T]):
         self.following: dict[Move, list[Move]] = {}
         """The moves that start with the use of another one, until it is read."""
         for move in decisions.moves:
-            if move.during is not None:
-                self.following.setdefault(move.during, []).append(move)
+            if (host := move.during or move.trip_ahead) is not None:
+                self.following.setdefault(host, []).append(move)
 
     def body(self, region: int) -> None:
         """The ops of one region, including nested ops with regions."""
@@ -55,6 +55,10 @@ class Walk(ABC, Generic[T]):
     @abstractmethod
     def moves(self, moves: Sequence[Move], starts: Sequence[T]) -> Iterable[T]:
         """Values after moves that are made at one time."""
+
+    @abstractmethod
+    def prefetch(self, move: Move) -> None:
+        """Starts a move of the next trip of a loop."""
 
     @abstractmethod
     def settled(self, move: Move, made: T) -> T:
@@ -83,7 +87,10 @@ class Walk(ABC, Generic[T]):
             return self.values[value]
         made = self.moved_value(move)
         for each in self.following.pop(move, ()):
-            self.moved_value(each)
+            if each.trip_ahead is None:
+                self.moved_value(each)
+            else:
+                self.prefetch(each)
         return made
 
     def moved_value(self, move: Move) -> T:

@@ -22,7 +22,7 @@ from typing import Protocol, cast
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, RedistributeOp, SliceOp, YieldOp, put_on
+from ...dialects.array import BarrierOp, BuildOp, CoordinateOp, PrefetchOp, RedistributeOp, SliceOp, YieldOp, put_on
 from ...dialects.ground.dtypes import itemsize
 from ...dialects.lax import RegionOp
 from ...dialects.mesh import Mesh
@@ -103,7 +103,9 @@ class Constructor(Protocol):
         """Brings values into other layouts: by the cheapest paths, unless one value takes another way."""
         ...
 
-    def barrier(self, values: Globals) -> Globals: ...
+    def barrier(self, values: Globals, prefetch: bool = False) -> Globals:
+        """Returns values that are there together, or starts the gather of the first one for the next trip of a loop."""
+        ...
 
     def force(self, value: Global) -> Global:
         """Returns the value for users outside of its nest."""
@@ -246,8 +248,8 @@ class Plain:
         self.write(op)
         return op.results
 
-    def barrier(self, values: Globals) -> Globals:
-        op = BarrierOp(_ssa(values))
+    def barrier(self, values: Globals, prefetch: bool = False) -> Globals:
+        op = (PrefetchOp if prefetch else BarrierOp)(_ssa(values))
         self.write(op)
         return op.results
 
@@ -396,9 +398,9 @@ class Fusing(Nesting):
         self.end_nest_of(sources)
         return self.write(RedistributeOp([self.force(source) for source in sources], targets, said(way)))
 
-    def barrier(self, values: Globals) -> Globals:
+    def barrier(self, values: Globals, prefetch: bool = False) -> Globals:
         self.end_nest_of(values)
-        return self.write(BarrierOp([self.force(value) for value in values]))
+        return self.write((PrefetchOp if prefetch else BarrierOp)([self.force(value) for value in values]))
 
     def write(self, op: Operation) -> Globals:
         put_on(self.devices, [op])

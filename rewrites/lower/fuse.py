@@ -21,6 +21,7 @@ from ...dialects.array import (
     BarrierOp,
     BuildOp,
     CoordinateOp,
+    PrefetchOp,
     RedistributeOp,
     SliceOp,
     YieldOp,
@@ -85,8 +86,8 @@ class Replay:
                 self.body(op)
             case RedistributeOp():
                 self.make(op.results, into.redistribute(ins, [after for _, after in op.changes], way_of(op)))
-            case BarrierOp():
-                self.make(op.results, into.barrier(ins))
+            case BarrierOp() | PrefetchOp():
+                self.make(op.results, into.barrier(ins, isinstance(op, PrefetchOp)))
             case RegionOp():
                 operands = [into.force(value) for value in ins]
                 regions = [self.region(region.block) for region in op.regions]

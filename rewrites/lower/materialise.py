@@ -22,11 +22,11 @@ from ...dialects.mesh import Mesh
 from ...dialects.module_op import Module
 from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
-from ..decide.decide import Decisions, Move
+from ..decide.decide import Decisions, Move, first_use, starter
 from ..decide.deferred_reductions import carried_sum, kept
 from ..decide.placements import Unreduced, boundary
 from ..decide.walk import Walk
-from ..program.program import Control, Node, ValueId
+from ..program.program import NO_VALUE, Control, Node, ValueId
 from ..redistribute.steps import Path
 from .bit_exact_lookups import picked
 from .constructors import Constructor, Fusing, Global, Globals, Types, placed_axes, returned, type_of, with_regions
@@ -232,6 +232,11 @@ class Writer(Walk[Global]):
         if anchor is not None and self.where.get(anchor, self.now) is self.now and self.where.get(start, self.now) is self.now:
             start = self.into.barrier([start, anchor])[0]
         return [self.move(move, start)]
+
+    def prefetch(self, move: Move) -> None:
+        assert move.trip_ahead is not None
+        start = starter(self.placements, first_use(move.trip_ahead)[0])
+        self.into.barrier([self.moved[move], *([] if start == NO_VALUE else [self.values[start]])], prefetch=True)
 
     def move(self, move: Move, start: Global) -> Global:
         """Writes a redistribution; one that only slices is left to the slicers of its uses."""

@@ -75,9 +75,9 @@ class Local(Nesting):
         locals = [on_device(source) for source in sources]
         return self.known(redistributed(locals, list(map(type_of, sources)), targets, self.block, way), targets)
 
-    def barrier(self, values: Globals) -> Globals:
+    def barrier(self, values: Globals, prefetch: bool = False) -> Globals:
         self.end_nest_of(values)
-        op = spmd.BarrierOp([on_device(value) for value in values])
+        op = (spmd.PrefetchOp if prefetch else spmd.BarrierOp)([on_device(value) for value in values])
         self.block.add_op(op)
         return self.known(op.results, [value.type for value in cast("Sequence[Built]", values)])
 

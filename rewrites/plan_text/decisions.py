@@ -83,7 +83,7 @@ def _note_moves(decisions: Decisions, notes: Notes) -> None:
             None if move.before is None else numbers[move.before],
             tuple(sorted(numbers[each] for each in move.together)),
             move.waits,
-            None if move.during is None else numbers[move.during],
+            None if (host := move.during or move.trip_ahead) is None else numbers[host],
             not move.shared,
             tuple(each + 1 for each in causes_of(decisions, move, *move.path.steps)),
         )
@@ -198,7 +198,11 @@ class _Moves:
             if text.after is not None:
                 move.before = self.named(text.after)
             if text.during is not None:
-                move.during = self.named(text.during)
+                host = self.named(text.during)
+                if text.during < number:
+                    move.during = host
+                else:
+                    move.trip_ahead = host
         for holder, (end, number) in texts.of(ReadAttr):
             self.named(number).uses.append(self.ends.use(holder, end))
         self.share(dict.fromkeys(text.together for text in self.texts.values() if text.together))
