@@ -69,7 +69,7 @@ class Skewed:
 
 
 class Cone:
-    """The ops of a trip that make a value from its rows, and from constants of the loop. Each operand of a barrier is itself."""
+    """The ops of a trip that make a value from its rows and from constants of the loop. A barrier returns its operands."""
 
     def __init__(self, value: SSAValue) -> None:
         self.value = value

@@ -1,14 +1,14 @@
 """How far ahead of its use the gather of a parameter starts: by the time in which a device only waits, and by its memory.
 
-A gather may run while a device computes, which holds what it brings until its use. Of several gathers of a parameter, each waits
-for the value that starts its use, and what follows waits for the gather: it may start with the use of an earlier gather instead.
-In the body of a scan, the gathers that a trip needs first may start in the trip before: a skew of one in time.
+A gather may run while a device computes, which holds what it brings until its use. Of several gathers of a parameter, each
+waits for the value that starts its use, and what follows waits for the gather: it may start with the use of an earlier one
+instead. In the body of a scan, the gathers that a trip needs first may start in the trip before: a skew of one in time.
 
     gather, use; gather, use; gather, use   -->   gather; use, gather; use, gather; use
     scan: gather w[i], use                  -->   gather w[0]; scan: use, gather w[i + 1]; use
 
-In each of these places, one number says how many bytes may be gathered ahead of their uses: the fewest that take the least time,
-of those for which a device has memory.
+In each of these places, one number says how many bytes may be gathered ahead of their uses: the fewest that take the least
+time, of those for which a device has memory.
 """
 
 from __future__ import annotations

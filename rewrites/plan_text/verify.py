@@ -159,10 +159,11 @@ def _node(nodes: Sequence[Node], number: NodeId) -> Node | None:
 def _check_start(decisions: Decisions, move: Move) -> None:
     """Whether a move that starts with an earlier use waits for it, and what it reads is there then."""
     program, host = decisions.placements.program, move.during
-    if (later := move.trip_ahead) is not None:
-        if later.region != move.region or not later.uses or not may_start_a_trip_ahead(program, move):
-            title = "a move starts `during` one that is not before it: only gathers of rows in a scan start in the trip before"
-            raise refused(_node(program.nodes, first_use(move)[0]), title, "take `during ...` off")
+    if (later := move.trip_ahead) is not None and not (
+        later.region == move.region and later.uses and may_start_a_trip_ahead(program, move)
+    ):
+        title = "a move starts `during` one whose use is not before its own: in a scan, a gather of rows can"
+        raise refused(_node(program.nodes, first_use(move)[0]), title, "take `during ...` off")
     if host is None:
         return
     use = first_use(host)

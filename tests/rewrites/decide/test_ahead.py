@@ -51,16 +51,15 @@ def most_ahead(plan: pt.Plan) -> int:
 
 
 def test_gathers_start_with_an_earlier_use_and_no_more_than_is_said_is_ahead() -> None:
-    ahead = PLAN.decisions.ahead
-    assert ahead is not None
+    ahead = PLAN.decisions.ahead[0]
     assert 0 < most_ahead(PLAN) <= ahead.bytes <= ahead.room
     assert ahead.exposed[ahead.bytes] < ahead.exposed[0]
     assert all(first_use(move.during) < first_use(move) for move in gathers(PLAN) if move.during)
 
 
 def test_none_saves_more_of_those_for_which_there_is_memory() -> None:
-    ahead = PLAN.decisions.ahead
-    assert ahead is not None and len(ahead.exposed) == len(COUNTS)
+    ahead = PLAN.decisions.ahead[0]
+    assert len(ahead.exposed) == len(COUNTS)
     fit = [exposed for size, exposed in ahead.exposed.items() if size <= ahead.room]
     assert ahead.exposed[ahead.bytes] == pytest.approx(min(fit), abs=1e-6)
 
@@ -110,8 +109,7 @@ def test_a_text_in_which_a_gather_starts_with_no_earlier_use_is_refused() -> Non
 
 
 def test_a_plan_says_what_is_ahead_and_a_gather_with_which_use_it_starts() -> None:
-    ahead = PLAN.decisions.ahead
-    assert ahead is not None
+    ahead = PLAN.decisions.ahead[0]
     assert f"gathers start ahead of their uses, {of_bytes(ahead.bytes)} at most: a device of v5e is estimated to wait" in str(
         PLAN
     )
