@@ -10,7 +10,6 @@ a device stores 236 KiB at the peak: 96.0 KiB of arguments, ...
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops, of_seconds
 from ...rewrites.decide.device_sets import coordinates
@@ -114,16 +113,15 @@ def _device_sets(plan: State) -> Iterator[str]:
 
 
 def _ahead(plan: State) -> Iterator[str]:
-    """Yields a line if gathers start ahead of their uses, and one if some do in trips of loops."""
+    """Yields a line if gathers start ahead of their uses, and one if some in loops start a trip ahead."""
     chip, every = plan.mesh.chip.name, plan.decisions.ahead
-    for title, found in {
-        "ahead of their uses": [ahead for region, ahead in every.items() if not region and ahead.bytes],
-        "in loops a trip ahead": [ahead for region, ahead in every.items() if region and ahead.bytes],
-    }.items():
+    outside = [ahead for region, ahead in every.items() if ahead.bytes and not region]
+    inside = [ahead for region, ahead in every.items() if ahead.bytes and region]
+    for title, found in (("ahead of their uses", outside), ("in loops a trip ahead", inside)):
         if found:
-            before, after = (sum(each.exposed[size(each)] for each in found) for size in (lambda _: 0, attrgetter("bytes")))
+            before, after = sum(each.exposed[0] for each in found), sum(each.exposed[each.bytes] for each in found)
             hides = f"a device of {chip} is estimated to wait {of_seconds(after)} in a call, and not {of_seconds(before)}"
-            yield f"gathers start {title}, {of_bytes(max(each.bytes for each in found))} at most: {hides}"
+            yield f"gathers start {title}, {of_bytes(sum(each.bytes for each in found))} at most: {hides}"
 
 
 def _loops(plan: State) -> Iterator[str]:

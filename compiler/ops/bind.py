@@ -111,9 +111,9 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -
     (body,) = bodies
     entry = entries_of("lax.scan", params, 1)
     how = {key: params[key] for key in ("length", "reverse", "unroll")}
-    if isinstance(body, _Prefetching) and how["length"] > 1 and platform() != "cpu":
+    if isinstance(body, _Prefetching) and how["length"] != 1 and platform() != "cpu":
         # XLA:CPU runs one op after another.
-        return prefetch.scan(body.skewed, entry, inputs, **how)
+        return prefetch.scan(body.skewed, entry, inputs, params)
     first, rows = list(inputs[entry.carries]), list(inputs[entry.rows])
 
     def trip(carry: list[Array], row: list[Array]) -> tuple[list[Array], list[Array]]:

@@ -17,6 +17,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from ...dialects import spmd
 from ...dialects.array import Barrier
 from ...dialects.ground.errors import Error
+from ...dialects.params import ParamsAttr
 from ...dialects.regions import Entry
 from ...dialects.types import ArrayType
 from ..jax_private import jnp, lax
@@ -115,9 +116,10 @@ def is_skewed(block: Block) -> bool:
     return any(isinstance(op, spmd.PrefetchOp) for op in block.ops)
 
 
-def scan(body: Skewed, entry: Entry, inputs: Sequence[Array], length: int, reverse: bool, unroll: int | bool) -> list[Array]:
+def scan(body: Skewed, entry: Entry, inputs: Sequence[Array], params: ParamsAttr) -> list[Array]:
     """Runs a loop of two trips or more. Raises Error if what is to be made a trip ahead needs a carry."""
     carries = range(len(inputs))[entry.carries]
+    length, reverse, unroll = cast("int", params["length"]), bool(params["reverse"]), cast("int | bool", params["unroll"])
     if any(leaf.index in carries for cone in body.starts.values() for leaf in cone.leaves):
         helps = ["prefetch what is made of the rows and constants of the loop"]
         raise Error("`spmd.prefetch` of a value that depends on the trip before, which is not there yet", helps=helps)

@@ -49,7 +49,7 @@ class _Sent:
 class _Clock(Protocol):
     """What a device computes and what is sent, in order. All that is sent uses one link in turn."""
 
-    sent: Sequence[_Sent]
+    sent: list[_Sent]
 
     def tried(self) -> Iterable[int]:
         """How many bytes may be ahead of their uses, from none on."""
@@ -67,7 +67,7 @@ class _Clock(Protocol):
 class _Program:
     """The clock of the program, around its loops."""
 
-    def __init__(self, placements: Placements, sent: Sequence[_Sent]) -> None:
+    def __init__(self, placements: Placements, sent: list[_Sent]) -> None:
         program = placements.program
         self.sent = sent
         self.gathers = [each for each in self.sent if _may_start_earlier(each.move)]

@@ -131,7 +131,7 @@ class Decisions:
     """The sums that wait for the end of a loop, and those that would if a device had the memory."""
     for_memory: Sequence[Once] = ()
     """The values that are sent in each trip of loops because a device has no memory to hold them in all trips."""
-    ahead: Mapping[int, Ahead] = field(default_factory=dict[int, Ahead])
+    ahead: dict[int, Ahead] = field(default_factory=dict[int, Ahead])
     """How far gathers start ahead of their uses, in the program (0) and in loops; nothing where none could."""
     nearly: Elsewhere | None = None
     """The ops that could run elsewhere, which would save too little time; None if not all were tried."""
