@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from itertools import product
-from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....dialects.definitions.registry import definitions
 from ....dialects.definitions.syntax_tree import Definition
 from ....dialects.definitions.tilings import bind
 from ....dialects.ground.errors import Error
+from ..record import recorded
 from ..solver import EFFORT, answer, need, z3
-from ..verdict import Verdict
+from ..verdict import Verdict, timed
 from ..world import NoMeaning
 from . import sizes
 from .blocks import Blocks, Exact
@@ -138,12 +138,15 @@ class Row:
     tiling: str
     cases: int
     verdict: Verdict
-    seconds: float
 
     @property
     def why(self) -> str:
         """Why it is not proved, or what it takes."""
         return NOT_PROVED.get((self.definition.name, self.index), self.verdict.how)
+
+    @property
+    def shown(self) -> Verdict:
+        return replace(self.verdict, how=self.why)
 
     @property
     def is_as_stated(self) -> bool:
@@ -152,7 +155,11 @@ class Row:
         return self.verdict.state == ("not proved" if is_listed or unsampled(self.definition) else "proved")
 
 
-def classes() -> list[list[Definition]]:
+Alike: TypeAlias = list[Definition]
+"""Definitions that are equal but for their names."""
+
+
+def classes() -> list[Alike]:
     """The definitions, those together that are equal but for their names."""
     found = defaultdict[Definition, list[Definition]](list)
     for each in map(definitions.__getitem__, definitions):
@@ -160,34 +167,25 @@ def classes() -> list[list[Definition]]:
     return list(found.values())
 
 
-@cache
+@recorded
 def rows(definition: Definition) -> tuple[Row, ...]:
     """What is known of each index of a definition."""
     try:
         every = samples(definition)
     except NoSample as error:
-        return (Row(definition, "", "", 0, Verdict("not proved", str(error)), 0),)
-    found = defaultdict[str, list[tuple[str, Verdict, float]]](list)
+        return (Row(definition, "", "", 0, Verdict("not proved", str(error))),)
+    found = defaultdict[str, list[tuple[str, Verdict]]](list)
     for sample, number, at in placements(every):
         for block in (GENERIC_BLOCK, 1):
-            start = perf_counter()
-            verdict = prove(sample, number, block)
-            found[index_name(at)].append((described(at), verdict, perf_counter() - start))
+            found[index_name(at)].append((described(at), timed(partial(prove, sample, number, block))))
     made: list[Row] = []
     for index, cases in found.items():
-        tilings, verdicts, times = zip(*cases, strict=True)
+        tilings, verdicts = zip(*cases, strict=True)
         worst = min(verdicts, key=lambda each: ("refuted", "not proved", "proved").index(each.state))
-        made.append(
-            Row(
-                definition,
-                index,
-                max(tilings, key=lambda each: (not each.startswith(NOTHING), len(each))),
-                len(cases),
-                worst,
-                sum(times),
-            )
-        )
-    return tuple(made) or (Row(definition, "", "no index can be placed", 0, Verdict("proved"), 0),)
+        worst = replace(worst, seconds=sum(each.seconds for each in verdicts))
+        text = max(tilings, key=lambda each: (not each.startswith(NOTHING), len(each)))
+        made.append(Row(definition, index, text, len(cases), worst))
+    return tuple(made) or (Row(definition, "", "no index can be placed", 0, Verdict("proved")),)
 
 
 def placements(every: list[Sample]) -> Iterator[tuple[Sample, int, Placement]]:
