@@ -8,6 +8,7 @@
     of_ranges    the laws of ranges, factors and windows, which are code
     of_steps     the steps of a redistribution: what each emits is what its layouts say
     of_tilings   the tilings that are derived from definitions: cut, computed and joined, it is the whole
+    symbolic     code that takes ints, run over numbers that stand for any
     verdict      what is known of a law
     values       what terms stand for: arrays, pairs, what devices hold
     world        what a meaning may ask of numbers; Python's own numbers

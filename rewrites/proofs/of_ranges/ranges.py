@@ -7,10 +7,10 @@ coordinates, strides and offsets in it. Extents are below 2**62.
 from __future__ import annotations
 
 from ..record import recorded
+from ..symbolic.explore import explore
 from ..verdict import Verdict, timed
 from . import factor_laws, joint_laws, range_laws, read_laws, window_laws
 from .cases import RangeLaw
-from .explore import explore
 
 NOT_PROVED: dict[str, str] = {}
 """The laws that are not proved, and why."""

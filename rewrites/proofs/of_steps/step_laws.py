@@ -14,11 +14,12 @@ from ...redistribute.kinds.all_to_all import AllToAll
 from ...redistribute.kinds.folds import AllReduce, ReduceScatter
 from ...redistribute.kinds.local import Cut, Pad, Slice
 from ..record import recorded
+from ..symbolic.explore import Law, explore
+from ..symbolic.given import Given
 from ..verdict import Verdict, timed
 from .exchanges import between, blocks, cut_from, even, halo, permute, pieces, resized, shifted, whole, windows
 from .local_arrays import as_functions
 from .steps import tiled
-from .symbols import Law, Pick, explored
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class StepLaw:
         """Another one for each law."""
         return f"{self.kind} {self}"
 
-    def holds(self, pick: Pick) -> bool:
+    def holds(self, given: Given) -> bool:
         with as_functions():
-            return self.law(pick)
+            return self.law(given)
 
 
 TILED = {
@@ -145,7 +146,7 @@ def step_laws() -> tuple[StepLaw, ...]:
 @recorded
 def step_verdict(name: str) -> Verdict:
     """What is known of a law."""
-    return timed(lambda: explored(next(each for each in step_laws() if each.name == name).holds))
+    return timed(lambda: explore(next(each for each in step_laws() if each.name == name).holds))
 
 
 NOT_PROVED = {

@@ -25,11 +25,12 @@ from partita.dialects.ranges.algebra import (
 )
 from partita.dialects.ranges.denotation import slots
 from partita.dialects.ranges.factor import Factor, joined
-from partita.rewrites.proofs.of_ranges.cases import Coordinates, Given, RangeLaw, axis, equal, ranges
-from partita.rewrites.proofs.of_ranges.explore import Law, explore, replayed, satisfiable
+from partita.rewrites.proofs.of_ranges.cases import Coordinates, RangeLaw, axis, equal, ranges
 from partita.rewrites.proofs.of_ranges.factor_laws import positive
 from partita.rewrites.proofs.of_ranges.ranges import every_range_law
 from partita.rewrites.proofs.of_ranges.window_laws import any_window, outputs
+from partita.rewrites.proofs.symbolic.explore import Law, explore, replayed, satisfiable
+from partita.rewrites.proofs.symbolic.given import Given
 from partita.rewrites.proofs.verdict import suppose
 
 LAWS = [pytest.param(each, id=each.name) for each in every_range_law()]
