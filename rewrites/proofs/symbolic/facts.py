@@ -8,7 +8,7 @@ number of its own, with the products of facts by variables: what cannot hold the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from random import Random
@@ -96,7 +96,9 @@ class Facts:
         if new and any(all(each.at(point) >= 0 for each in new) for point in self.points):
             return True
         facts = [*self.facts, *(sign for each in self.zeros for sign in (each, each.times(-1))), *new]
-        least = [variable(name) - constant(least) for name, least in self.least.items() if least]
+        facts = connected(facts, new) if new else facts
+        names = {name for each in facts for name in each.variables}
+        least = [variable(name) - constant(least) for name, least in self.least.items() if least and name in names]
         if not self.can([*facts, *least]):
             return False
         top = max((each.degree for each in facts), default=0)
@@ -193,14 +195,24 @@ class Facts:
         facts += [term(each) == 0 for each in self.zeros]
         facts += [names[each] >= least for each, least in self.least.items()]
         small = [each <= LARGEST for each in (*names.values(), *map(term, self.known.values()))]
-        for tried in ([*facts, *small], facts):
-            found, model = answer(tried, effort)
-            if found == "sat":
-                terms = {**names, **{name: term(each) for name, each in self.known.items()}}
-                return {name: model.eval(each, model_completion=True).as_long() for name, each in terms.items()}
+        found, model = answer(facts, effort)
         if found == "unsat":
             return None
-        raise Undecided("the solver does not know whether a run can be")
+        is_small, smaller = answer([*facts, *small], effort)
+        if (model := smaller if is_small == "sat" else model) is None:
+            raise Undecided("the solver does not know whether a run can be")
+        terms = {**names, **{name: term(each) for name, each in self.known.items()}}
+        return {name: model.eval(each, model_completion=True).as_long() for name, each in terms.items()}
+
+
+def connected(facts: Sequence[Polynomial], new: Sequence[Polynomial]) -> list[Polynomial]:
+    """The facts that have a variable in common with new ones, or with others that have: all others can hold as they did."""
+    found, left = list(new), [each for each in facts if each not in new]
+    names = {name for each in new for name in each.variables}
+    while more := [each for each in left if names & each.variables]:
+        found, left = found + more, [each for each in left if each not in more]
+        names |= {name for each in more for name in each.variables}
+    return found
 
 
 def linear(facts: list[Polynomial]) -> str:

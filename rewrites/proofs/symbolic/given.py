@@ -56,7 +56,7 @@ class Ints(Given):
     found: dict[str, int] = field(default_factory=dict[str, int])
 
     def value(self, name: str, least: int, most: int) -> int:
-        drawn = self.random.randint(least, most) if self.random is not None else least
+        drawn = self.random.randint(least, most) if self.random is not None else max(least, 0)
         return self.found.setdefault(name, self.numbers.get(name, drawn))
 
     def number(self, name: str, least: int = 0) -> int:

@@ -31,11 +31,11 @@ def shared_record(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> N
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    from partita.rewrites.proofs.laws import groups
-    from partita.rewrites.proofs.table import printed
-
     reports = [each for state in ("passed", "failed") for each in terminalreporter.stats.get(state, ())]
     found = [each for report in reports if report.when == "call" for each in report.user_properties]
-    for group in groups():
-        rows = [row for title, pickled in found if title == group.title for row in pickle.loads(pickled)]
-        printed(Console(), group, rows)
+    if found:
+        from partita.rewrites.proofs.laws import groups
+        from partita.rewrites.proofs.table import printed
+
+        for group in groups():
+            printed(Console(), group, [row for title, rows in found if title == group.title for row in pickle.loads(rows)])
