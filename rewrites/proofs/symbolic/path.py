@@ -38,7 +38,8 @@ class Path(Given):
     """The question with which this run leaves another one, and how its comparisons come out."""
     depth: int = 0
     fresh: int = 0
-    names: list[str] = field(default_factory=list[str])
+    names: dict[str, Polynomial] = field(default_factory=dict[str, Polynomial])
+    """The numbers of the law, each with its least value or what it is below."""
 
     # Numbers.
 
@@ -46,18 +47,21 @@ class Path(Given):
         return Symbol(self.made(name, least), self)
 
     def made(self, name: str, least: int) -> Polynomial:
-        if name not in self.names:
-            self.names.append(name)
-            if least:
-                self.facts.add(variable(name) - constant(least))
+        if self.is_new(name, constant(least)) and least:
+            self.facts.add(variable(name) - constant(least))
         return variable(name)
+
+    def is_new(self, name: str, bound: Polynomial) -> bool:
+        """Whether a name is given for the first time. It has one bound, or the law would say less than it seems to say."""
+        is_new = name not in self.names
+        assert self.names.setdefault(name, bound) == bound, f"{name} is given twice, with other bounds"
+        return is_new
 
     def integer(self, name: str) -> Number:
         return Symbol(self.made(name, 0) - self.made(f"-{name}", 0), self)
 
     def below(self, name: str, end: Number) -> Number:
-        if name not in self.names:
-            self.names.append(name)
+        if self.is_new(name, polynomial_of(end)):
             self.facts.end(name, polynomial_of(end))
         return Symbol(variable(name), self)
 

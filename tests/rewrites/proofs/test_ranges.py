@@ -235,3 +235,9 @@ def test_what_only_the_solver_says_is_no_counter_example() -> None:
 
 def test_code_that_counts_one_by_one_proves_nothing() -> None:
     assert explore(lambda given: len(range(given.number("n"))) >= 0).state == "not proved"
+
+
+def test_a_name_that_is_given_again_is_the_same_number() -> None:
+    assert explore(lambda given: given.number("n") == given.number("n")).state == "proved"
+    with pytest.raises(AssertionError, match="n is given twice"):
+        explore(lambda given: given.number("n") <= given.number("n", 1))
