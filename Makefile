@@ -36,9 +36,8 @@ test: $(VENV)/stamp
 extras: $(ALONE)/stamp
 	$(ALONE)/bin/python -m pytest --no-skips -rs tests/serve tests/compiler/api/test_checkpoints.py
 
-# The laws of the rules, proved by Z3, or refuted by a counter-example with sizes; and the tests of the proofs.
+# The laws, proved by Z3, or refuted by a counter-example with sizes; and the tests of the proofs. It prints the tables of all laws.
 prove: $(PROOFS)/stamp
-	$(PROOFS)/bin/python -m partita.rewrites.proofs
 	$(PROOFS)/bin/python -m pytest --no-skips -q -n $(WORKERS) --dist worksteal tests/rewrites/proofs
 
 lint: $(VENV)/stamp

@@ -1,11 +1,14 @@
 """Proofs: each law for all sizes, coordinates and strides, or a counter-example with sizes.
 
-    __main__     tables of all laws, printed by `make prove`
-      laws       what is known of each law, in groups: of the rules, of ranges, of steps, and tilings
+    __main__     proves all laws, or some
+      table      the tables that are printed
+      laws       each law, in groups: of the rules, of ranges, of steps, and tilings
+      record     what is known of each: it is proved once, for the tests, the tables and the page of the laws
     of_rules     the laws of the `.rules` files, from their texts
     of_ranges    the laws of ranges, factors and windows, which are code
     of_steps     the steps of a redistribution: what each emits is what its layouts say
     of_tilings   the tilings that are derived from definitions: cut, computed and joined, it is the whole
+    symbolic     code that takes ints, run over numbers that stand for any
     verdict      what is known of a law
     values       what terms stand for: arrays, pairs, what devices hold
     world        what a meaning may ask of numbers; Python's own numbers

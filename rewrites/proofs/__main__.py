@@ -6,71 +6,43 @@ python -m partita.rewrites.proofs [NAME ...]
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from time import perf_counter
-from typing import NamedTuple
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ...dialects.ground.errors import Error
-from .laws import GROUPS, proved_lemmas
-
-STYLE = {"proved": "green", "refuted": "red", "not proved": "yellow"}
-
-
-class Found(NamedTuple):
-    """What is printed of a law, and of how many cases; and whether it is as stated."""
-
-    cells: tuple[str, ...]
-    state: str
-    how: str
-    seconds: float
-    cases: int
-    is_as_stated: bool
+from .laws import Row, groups, proved_lemmas
+from .table import printed
 
 
 def main(names: list[str]) -> int:
     """Prints a row a law, of all or of those with one of the names. Returns the exit status."""
     console, start = Console(), perf_counter()
     wrong = [name for name, is_proved in proved_lemmas().items() if not is_proved]
+    asked = [(group, law.name) for group in range(len(groups())) for law in groups()[group].laws if is_asked(law.name, names)]
     with ProcessPoolExecutor(2, get_context("fork")) as pool:
-        # Groups that take longer are begun first.
-        order = sorted(range(len(GROUPS)), key=lambda number: not GROUPS[number].is_long)
-        every = dict(zip(order, pool.map(found, order, [names] * len(order)), strict=True))
-    for number, group in enumerate(GROUPS):
-        wrong += printed(console, group.title, group.columns, every[number])
+        found = dict(zip(asked, pool.map(proved, *zip(*asked, strict=True)), strict=True)) if asked else {}
+    for number, group in enumerate(groups()):
+        rows = [row for (of, _), every in found.items() if of == number for row in every]
+        printed(console, group, rows)
+        wrong += map(str, (row for row in rows if not row.is_as_stated))
     console.print(f"all of it took {perf_counter() - start:.1f} s")
     for each in wrong:
         console.print(f"not as stated: {each}", style="red", markup=False)
     return 1 if wrong else 0
 
 
-def found(number: int, names: list[str]) -> list[Found]:
-    """Proves the laws of a group."""
-    every = list[Found]()
-    for row in GROUPS[number].rows(names):
-        start = perf_counter()
-        verdict, is_as_stated = row.verdict()
-        seconds = row.seconds + perf_counter() - start
-        every.append(Found((*row.cells,), verdict.state, verdict.how, seconds, row.count, is_as_stated))
-    return every
+def is_asked(law: str, names: list[str]) -> bool:
+    """Whether a law has one of the names, or is one of a kind of steps or of definitions with such a name."""
+    return not names or any(law == name or name in law.split(", ") or law.startswith(f"{name} ") for name in names)
 
 
-def printed(console: Console, title: str, columns: Iterable[str], every: list[Found]) -> list[str]:
-    """Prints the table of a group, and returns what is not as stated."""
-    table = Table(*columns, "", "how, or why not", "ms", title=title, title_justify="left")
-    for each in every:
-        shown = Text(each.state, STYLE[each.state]), Text(each.how), f"{each.seconds * 1e3:.0f}"
-        table.add_row(*map(Text, each.cells), *shown)
-    if every:
-        proved = sum(each.cases for each in every if each.state == "proved")
-        console.print(table)
-        console.print(f"{proved} of {sum(each.cases for each in every)} are proved")
-    return [f"{', '.join(filter(None, each.cells))}: {each.state}, {each.how}" for each in every if not each.is_as_stated]
+def proved(group: int, name: str) -> Sequence[Row]:
+    """Proves a law of a group."""
+    return next(law for law in groups()[group].laws if law.name == name).rows()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""What is known of each law, in groups: a row a law, which is proved when it is asked for."""
+"""What is known of each law, in groups: a law is proved when it is asked for, and may have several rows in the table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from .lemmas import lemmas
 from .of_ranges import ranges
@@ -15,24 +16,32 @@ from .verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A law: what is shown of it, and what is known of it and whether that is as stated. It may stand for several cases."""
+    """What is shown of a law, what is known of it, and whether that is as stated. It may stand for several cases."""
 
     cells: Sequence[str]
-    verdict: Callable[[], tuple[Verdict, bool]]
-    count: int = 1
-    seconds: float = 0
-    """What the proof has taken, where it is found with others of its kind."""
+    verdict: Verdict
+    is_as_stated: bool
+    cases: int = 1
+
+    def __str__(self) -> str:
+        return f"{', '.join(filter(None, self.cells))}: {self.verdict}"
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A law by its name, which no other of its group has: `rows` proves it."""
+
+    name: str
+    rows: Callable[[], Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Laws of one kind. `rows` has those with one of the names, or all if there are no names."""
+    """Laws of one kind."""
 
     title: str
     columns: Sequence[str]
-    rows: Callable[[Sequence[str]], Iterator[Row]]
-    is_long: bool = False
-    """Whether the proofs take as long as those of several other groups."""
+    laws: Sequence[Law]
 
 
 def proved_lemmas() -> dict[str, bool]:
@@ -40,62 +49,62 @@ def proved_lemmas() -> dict[str, bool]:
     return {**lemmas(), **blocks.lemmas()}
 
 
-def _of_rules(names: Sequence[str]) -> Iterator[Row]:
+def _of_rules() -> Iterator[Law]:
     for file, rule in rule_laws.every_law():
-        if names and rule.name not in names:
-            continue
-        conditions = rule_laws.condition_verdicts(rule)
-        said = (f"{each.condition}: {each.kind}{'' if each.is_right else ', which is wrong'}" for each in conditions)
-        wanted = "not proved" if rule.name in rule_laws.NOT_PROVED else "proved"
 
-        def verdict(file: str = file, rule: rule_laws.Rule = rule, wanted: str = wanted) -> tuple[Verdict, bool]:
-            found = rule_laws.verdict(file, rule)
-            return found, found.state == wanted and all(each.is_right for each in rule_laws.condition_verdicts(rule))
+        def rows(file: str = file, rule: rule_laws.Rule = rule) -> Sequence[Row]:
+            found, conditions = rule_laws.verdict(file, rule), rule_laws.condition_verdicts(rule)
+            said = (f"{each.condition}: {each.kind}{'' if each.is_right else ', which is wrong'}" for each in conditions)
+            wanted = "not proved" if rule.name in rule_laws.NOT_PROVED else "proved"
+            is_right = found.state == wanted and all(each.is_right for each in conditions)
+            return [Row([file, rule.name, ", ".join(said)], found, is_right)]
 
-        yield Row([file, rule.name, ", ".join(said)], verdict)
+        yield Law(rule.name, rows)
 
 
-def _of_ranges(names: Sequence[str]) -> Iterator[Row]:
+def _of_ranges() -> Iterator[Law]:
     for law in ranges.every_range_law():
-        if names and law.name not in names:
-            continue
-        wanted = "not proved" if law.name in ranges.NOT_PROVED else "proved"
 
-        def verdict(name: str = law.name, wanted: str = wanted) -> tuple[Verdict, bool]:
-            found = ranges.range_verdict(name)
-            return found, found.state == wanted
+        def rows(law: ranges.RangeLaw = law) -> Sequence[Row]:
+            found = ranges.range_verdict(law.name)
+            wanted = "not proved" if law.name in ranges.NOT_PROVED else "proved"
+            return [Row([law.name, law.picture], found, found.state == wanted)]
 
-        yield Row([law.name, law.picture], verdict)
+        yield Law(law.name, rows)
 
 
-def _of_steps(names: Sequence[str]) -> Iterator[Row]:
+def _of_steps() -> Iterator[Law]:
     for law in step_laws.step_laws():
-        if names and law.kind not in names:
-            continue
 
-        def verdict(law: step_laws.StepLaw = law) -> tuple[Verdict, bool]:
-            found = step_laws.step_verdict(law)
-            return found, found.state == "proved"
+        def rows(law: step_laws.StepLaw = law) -> Sequence[Row]:
+            found = step_laws.step_verdict(law.name)
+            return [Row([law.kind, str(law)], found, found.state == "proved")]
 
-        yield Row([law.kind, str(law)], verdict)
-    for kind, why in step_laws.NOT_PROVED.items() if not names else ():
-        yield Row([kind, ""], lambda why=why: (Verdict("not proved", why), True))
+        yield Law(law.name, rows)
+    for kind, why in step_laws.NOT_PROVED.items():
+        row = Row([kind, ""], Verdict("not proved", why), True)
+        yield Law(kind, lambda row=row: [row])
 
 
-def _of_tilings(names: Sequence[str]) -> Iterator[Row]:
+def _of_tilings() -> Iterator[Law]:
     for alike in tilings.classes():
-        if names and not {each.name for each in alike} & {*names}:
-            continue
         more = f" and {len(alike) - 1} like it" if len(alike) > 1 else ""
-        for row in tilings.rows(alike[0]):
-            found = Verdict(row.verdict.state, row.why), row.is_as_stated
-            yield Row([row.definition.name + more, row.index, row.tiling], lambda found=found: found, row.cases, row.seconds)
+
+        def rows(alike: tilings.Alike = alike, more: str = more) -> Sequence[Row]:
+            return [
+                Row([each.definition.name + more, each.index, each.tiling], each.shown, each.is_as_stated, each.cases)
+                for each in tilings.rows(alike[0])
+            ]
+
+        yield Law(", ".join(each.name for each in alike), rows)
 
 
-GROUPS = [
-    Group("Laws of the rules", ["file", "law", "conditions"], _of_rules),
-    Group("Laws of ranges", ["law", "text"], _of_ranges, is_long=True),
-    Group("Steps of redistribution", ["step", "law"], _of_steps),
-    Group("Tilings of definitions", ["definition", "index", "tiling"], _of_tilings),
-]
-"""All groups, in the order in which they are printed."""
+@cache
+def groups() -> tuple[Group, ...]:
+    """All groups, in the order in which they are printed."""
+    return (
+        Group("Laws of the rules", ["file", "law", "conditions"], [*_of_rules()]),
+        Group("Laws of ranges", ["law", "text"], [*_of_ranges()]),
+        Group("Steps of redistribution", ["step", "law"], [*_of_steps()]),
+        Group("Tilings of definitions", ["definition", "index", "tiling"], [*_of_tilings()]),
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 
 class Nothing(Exception):
@@ -23,6 +25,15 @@ class Verdict:
     how: str = ""
     paths: int = 0
     """On how many paths of its code it was proved, for a law that is code."""
+    seconds: float = field(default=0, compare=False)
+    """What the proof has taken."""
 
     def __str__(self) -> str:
         return f"{self.state}: {self.how}" if self.how else self.state
+
+
+def timed(prove: Callable[[], Verdict]) -> Verdict:
+    """A verdict, with what the proof has taken."""
+    start = perf_counter()
+    found = prove()
+    return replace(found, seconds=perf_counter() - start)

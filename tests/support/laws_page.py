@@ -15,6 +15,7 @@ from typing import Any
 from steps_page import steps_section
 
 from partita.dialects.definitions.registry import definitions
+from partita.rewrites.proofs.laws import groups
 from partita.rewrites.proofs.of_ranges.cases import RangeLaw
 from partita.rewrites.proofs.of_ranges.ranges import every_range_law, range_verdict
 from partita.rewrites.proofs.of_rules.laws import condition_verdicts, every_law, verdict
@@ -122,6 +123,9 @@ def tilings() -> Iterator[str]:
 
 def page() -> str:
     """The page."""
+    # Another process may be proving them in their order.
+    for law in reversed([law for group in groups() for law in group.laws]):
+        law.rows()
     files: dict[str, list[Rule]] = {}
     for file, rule in every_law():
         files.setdefault(file, []).append(rule)

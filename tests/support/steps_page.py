@@ -38,7 +38,7 @@ def steps_section() -> Iterator[str]:
         for law in step_laws():
             if law.kind == kind:
                 text = f"`{law.text}`, {law.what}" if law.text else law.what.replace("-->", "to")
-                yield fill(f"* {text}: {step_verdict(law).state}.", 128, subsequent_indent="  ", break_on_hyphens=False)
+                yield fill(f"* {text}: {step_verdict(law.name).state}.", 128, subsequent_indent="  ", break_on_hyphens=False)
         yield ""
     yield "### Not proved\n"
     yield from (fill(f"* {kind}: {why}.", 128, subsequent_indent="  ") for kind, why in NOT_PROVED.items())

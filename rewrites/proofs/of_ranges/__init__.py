@@ -7,8 +7,4 @@ ranges          each law with what is known of it
   joint_laws    the laws of several factors of one dim
   read_laws     the laws of the reads of windows, and of refinements
   cases         ranges of each kind, of any sizes
-  explore       code run over numbers that stand for any, on every path
-    path        one of these paths
-    symbol      such a number
-    natural     polynomials, which it is made of
 """

@@ -14,11 +14,9 @@ from typing import Any, TypeAlias
 
 from ....dialects.ranges.algebra import Axis, Extent, Pad, Place, Product, Range, Sub, Sum, Window, size, space
 from ....dialects.ranges.denotation import defined, slots
+from ..symbolic.explore import Law
+from ..symbolic.given import Given
 from ..verdict import Nothing, suppose
-from .explore import Law
-
-Given: TypeAlias = Any
-"""What numbers come from: a path, or ints."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def no_pad(given: Given, kind: str) -> bool:
 def pad_of_a_pad(given: Given, kind: str) -> bool:
     at: Coordinates = {}
     (r,) = ranges(given, [kind], at)
-    inner, lo, hi = Pad(r, given.number("a"), given.number("b")), given.number("c"), given.number("d")
+    inner, lo, hi = Pad(r, given.number("lo"), given.number("hi")), given.number("lo'"), given.number("hi'")
     return equal(given, Pad(inner, lo, hi), pad(inner, lo, hi), at)
 
 

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 
 from ...rules.rule import Condition, Rule
 from ...rules.rule_files import all_rules, rules
-from ..verdict import Verdict
+from ..record import recorded
+from ..verdict import Verdict, timed
 from .programs import prove_program
 from .prove import prove, without
 from .statement import conditions, stated
@@ -47,15 +47,15 @@ def every_law() -> Iterator[tuple[str, Rule]]:
     yield from ((file, each.rule) for file, every in files.items() for each in every)
 
 
-@cache
+@recorded
 def verdict(file: str, rule: Rule) -> Verdict:
     """What is known of a law of this file."""
-    found = prove_program(rule) if file == PROGRAMS else prove(rule)
+    found = timed(lambda: prove_program(rule) if file == PROGRAMS else prove(rule))
     is_listed = found.state == "not proved" and rule.name in NOT_PROVED
-    return Verdict(found.state, NOT_PROVED[rule.name]) if is_listed else found
+    return replace(found, how=NOT_PROVED[rule.name]) if is_listed else found
 
 
-@cache
+@recorded
 def condition_verdicts(rule: Rule) -> Sequence[ConditionVerdict]:
     """The conditions of a law, each tried without it."""
     said = ((each, stated(each)) for each in conditions(rule))

@@ -20,71 +20,72 @@ from ...redistribute.kinds.local import Cut, Pad
 from ...redistribute.kinds.permute import Permute
 from ...redistribute.kinds.pieces import Pieces
 from ...redistribute.steps import Path, Step
+from ..symbolic.explore import Law
+from ..symbolic.given import Given
 from ..values import Number
 from ..verdict import suppose
 from .local_arrays import Element, Here, Local
 from .steps import Sized, element, held, made, same
-from .symbols import Law, Pick
 
-# Halos. Each of these picks how a dim of so many rows lies on an axis, by names that begin with the given one.
+# Halos. Each of these says how a dim of so many rows lies on an axis, by names that begin with the given one.
 
-Rows = Callable[[Pick, str, Axis, Number], "Factor | None"]
+Rows = Callable[[Given, str, Axis, Number], "Factor | None"]
 
 
-def whole(pick: Pick, name: str, axis: Axis, extent: Number) -> None:
+def whole(given: Given, name: str, axis: Axis, extent: Number) -> None:
     return None
 
 
-def blocks(pick: Pick, name: str, axis: Axis, extent: Number) -> Factor:
+def blocks(given: Given, name: str, axis: Axis, extent: Number) -> Factor:
     """Equal blocks that reach to the end of the dim or beyond it."""
-    block = pick(f"{name} block", 1)
+    block = given.number(f"{name} block", 1)
     suppose(block * axis.size >= extent)
     return Factor(axis, block)
 
 
-def even(pick: Pick, name: str, axis: Axis, extent: Number) -> Factor:
+def even(given: Given, name: str, axis: Axis, extent: Number) -> Factor:
     """Blocks of the whole dim, which the axis divides."""
-    block = pick(f"{name} block", 1)
+    block = given.number(f"{name} block", 1)
     suppose(block * axis.size == extent)
     return Factor(axis, block)
 
 
 def windows(direction: int = 1, stride: str = "") -> Rows:
-    """Windows of any stride, or of one that is picked already; of all that devices have, some have rows outside of the dim."""
+    """Windows of any stride, or of one that is given already; of all that devices have, some have rows outside of the dim."""
 
-    def windows(pick: Pick, name: str, axis: Axis, extent: Number) -> Factor:
-        apart = pick(stride or f"{name} stride", 1) * direction
-        before, width = pick.integer(f"{name} before"), pick(f"{name} width", 1)
+    def windows(given: Given, name: str, axis: Axis, extent: Number) -> Factor:
+        apart = given.number(stride or f"{name} stride", 1) * direction
+        before, width = given.integer(f"{name} before"), given.number(f"{name} width", 1)
         return windowed(extent, Factor(axis, apart), before, width - before - apart)
 
     return windows
 
 
-def shifted(pick: Pick, name: str, axis: Axis, extent: Number) -> Factor:
+def shifted(given: Given, name: str, axis: Axis, extent: Number) -> Factor:
     """Blocks that begin any number of rows before those of the layout before."""
-    block, before = pick("before block", 1), pick.integer(f"{name} before")
+    block, before = given.number("before block", 1), given.integer(f"{name} before")
     return windowed(extent, Factor(axis, block), before, -before)
 
 
 def halo(count: int, here: Rows, *there: Rows) -> Law:
     """The law of the halos of one array or of several, which then share permutes, on so many devices."""
 
-    def law(pick: Pick) -> bool:
-        axis, extent = Axis("a", count), pick("extent", 1)
-        have = here(pick, "before", axis, extent)
+    def law(given: Given) -> bool:
+        axis, extent = Axis("a", count), given.number("extent", 1)
+        have = here(given, "before", axis, extent)
         if have is not None and have.has_halo:
             suppose(have.covers(extent))
-        ends = [each(pick, f"after{number or ''}", axis, extent) for number, each in enumerate(there)]
+        ends = [each(given, f"after{number or ''}", axis, extent) for number, each in enumerate(there)]
         for want in ends:
             suppose(have is None or want is None or not are_alike(have, want))
         before = layout(extent, have)
         steps = [Halo(before=before, after=layout(extent, each), dim=0, unit=4, axes=(axis,)) for each in ends]
         got = [made(steps[0], held(before))] if len(steps) == 1 else jointly(steps, before)
-        at: Here = {axis: pick.digit("device", count)}
+        at: Here = {axis: given.digit("device", count)}
         for number, (step, array) in enumerate(zip(steps, got, strict=True)):
-            index = (pick(f"row{number or ''}", 0, step.after.local_shape[0]),)
+            index = (given.index(f"row{number or ''}", step.after.local_shape[0]),)
             wanted = element(step.after, at, index)
-            if array.shape != step.after.local_shape or not same(pick, array.at(at, index), marked(wanted, number)):
+            if array.shape != step.after.local_shape or not same(given, array.at(at, index), marked(wanted, number)):
                 return False
         return True
 
@@ -118,14 +119,14 @@ def jointly(steps: Sequence[Halo], before: Layout) -> list[Local]:
 def between(kind: Callable[[Layout, Layout], Step | None], text: str, **sizes: int) -> Law:
     """The law of the step of a kind between two layouts."""
 
-    def law(pick: Pick) -> bool:
-        sized = Sized(pick, text, sizes)
+    def law(given: Given) -> bool:
+        sized = Sized(given, text, sizes)
         have, want = sized.before, sized.after
         step = kind(have, want)
         suppose(step is not None)
         assert step is not None
         got, index = made(step, held(have)), sized.index()
-        return got.shape == want.local_shape and same(pick, got.at(sized.here, index), element(want, sized.here, index))
+        return got.shape == want.local_shape and same(given, got.at(sized.here, index), element(want, sized.here, index))
 
     return law
 
@@ -146,30 +147,30 @@ def pieces(before: Layout, after: Layout) -> Step | None:
 def resized(kind: type[Pad | Cut]) -> Law:
     """The law of a pad, or of a cut, of an array of which devices then have more blocks, or fewer."""
 
-    def law(pick: Pick) -> bool:
-        p, q, r, s = (pick.size(name) for name in "pqrs")
-        a, b = Devices((("a", pick.size("a")), ("b", pick.size("b")))).places
-        more, block = pick("more", 1), q * b.size * r
+    def law(given: Given) -> bool:
+        p, q, r, s = (given.size(name) for name in "pqrs")
+        a, b = Devices((("a", given.size("a")), ("b", given.size("b")))).places
+        more, block = given.number("more", 1), q * b.size * r
         factors = [(0, Factor(a, block)), (0, Factor(b, r))]
         few, many = (Layout.of((count * a.size * block, s), factors) for count in (p, p + more))
         have, want = (few, many) if kind is Pad else (many, few)
         got = made(kind(before=have, after=want), held(have))
-        at: Here = {axis: pick.digit(f"at {axis}", axis.size) for axis in (a, b)}
-        number = pick.digit("block", p)
-        if kind is Pad and pick.digit("is behind", 2):
-            number = p + pick.digit("block behind", more)
-        index = (number * q + pick.digit("part", q)) * r + pick.digit("row", r), pick.digit("column", s)
+        at: Here = {axis: given.digit(f"at {axis}", axis.size) for axis in (a, b)}
+        number = given.digit("block", p)
+        if kind is Pad and given.digit("is behind", 2):
+            number = p + given.digit("block behind", more)
+        index = (number * q + given.digit("part", q)) * r + given.digit("row", r), given.digit("column", s)
         row, column = element(want, at, index)
         is_padding = row >= few.global_shape[0]
-        return got.shape == want.local_shape and (is_padding or same(pick, got.at(at, index), (row, column)))
+        return got.shape == want.local_shape and (is_padding or same(given, got.at(at, index), (row, column)))
 
     return law
 
 
-def cut_from(pick: Pick) -> bool:
+def cut_from(given: Given) -> bool:
     """The law of a cut of a dim that every device has, from any row on."""
-    rows, first, behind = pick("rows", 1), pick("first"), pick("behind")
+    rows, first, behind = given.number("rows", 1), given.number("first"), given.number("behind")
     have, want = (Layout.of((n,)) for n in (first + rows + behind, rows))
     got = made(Cut(before=have, after=want, first=(first,)), held(have))
-    index = pick("row", 0, rows)
-    return got.shape == want.local_shape and same(pick, got.at({}, (index,)), (first + index,))
+    index = given.index("row", rows)
+    return got.shape == want.local_shape and same(given, got.at({}, (index,)), (first + index,))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
@@ -27,8 +27,9 @@ from ....dialects.ranges.algebra import Place
 from ...emit import Emitter
 from ...redistribute.kinds import pieces
 from ...redistribute.kinds.exchange import Along
+from ..symbolic.polynomial import Polynomial
+from ..symbolic.symbol import Symbol, Undecided
 from ..values import Number
-from .symbols import common
 
 Here: TypeAlias = Mapping[Place, Number]
 """The coordinates of a device."""
@@ -166,6 +167,18 @@ def permute(axes: Sequence[Place], pairs: Sequence[tuple[int, int]], x: Local) -
 def listed(numbers: Sequence[Number], at: Number) -> Number:
     """The number that stands at a place, which may be known by its bounds alone."""
     return next(number for place, number in enumerate(numbers) if at == place)
+
+
+def common(*numbers: Number) -> Number:
+    """The greatest common divisor of numbers, which are multiples of one product of variables."""
+    symbols = [each for each in numbers if type(each) is Symbol]
+    if not symbols:
+        return gcd(*numbers)
+    products = {each for symbol in symbols for each in symbol.polynomial.terms}
+    if len(products) > 1 or len(symbols) < len(numbers):
+        raise Undecided(f"the greatest common divisor of {', '.join(map(str, numbers))}")
+    (product,) = products
+    return symbols[0].made(Polynomial({product: gcd(*(each.polynomial.terms[product] for each in symbols))}))
 
 
 # Local ops, by their names in `lax`. Each has the operands, the shape of the result, and its parameters.

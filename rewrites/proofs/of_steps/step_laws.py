@@ -13,11 +13,13 @@ from ...redistribute.kinds.all_gather import AllGather
 from ...redistribute.kinds.all_to_all import AllToAll
 from ...redistribute.kinds.folds import AllReduce, ReduceScatter
 from ...redistribute.kinds.local import Cut, Pad, Slice
-from ..verdict import Verdict
+from ..record import recorded
+from ..symbolic.explore import Law, explore
+from ..symbolic.given import Given
+from ..verdict import Verdict, timed
 from .exchanges import between, blocks, cut_from, even, halo, permute, pieces, resized, shifted, whole, windows
 from .local_arrays import as_functions
 from .steps import tiled
-from .symbols import Law, Pick, explored
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,14 @@ class StepLaw:
     def __str__(self) -> str:
         return f"{self.text}, {self.what}" if self.text else self.what
 
-    def holds(self, pick: Pick) -> bool:
+    @property
+    def name(self) -> str:
+        """Another one for each law."""
+        return f"{self.kind} {self}"
+
+    def holds(self, given: Given) -> bool:
         with as_functions():
-            return self.law(pick)
+            return self.law(given)
 
 
 TILED = {
@@ -136,10 +143,10 @@ def step_laws() -> tuple[StepLaw, ...]:
     return *of_blocks(), *of_pieces(), *of_halos()
 
 
-@cache
-def step_verdict(law: StepLaw) -> Verdict:
+@recorded
+def step_verdict(name: str) -> Verdict:
     """What is known of a law."""
-    return explored(law.holds)
+    return timed(lambda: explore(next(each for each in step_laws() if each.name == name).holds))
 
 
 NOT_PROVED = {

@@ -2,7 +2,7 @@
 
     n*m   -- slice over a -->   a*m          device a has, at index i, what the whole array has at a * m + i
 
-A law is a function of numbers that it picks: sizes, coordinates, strides, and an index.
+A law is a function of numbers that it is given: sizes, coordinates, strides, and an index.
 """
 
 # What ops do is said of numbers of any kind.
@@ -22,9 +22,10 @@ from ....dialects.ranges.algebra import Devices, Place, Product, Range, Sub, Sub
 from ....dialects.ranges.factor import Factor
 from ....dialects.ranges.windows import windows_of
 from ...redistribute.steps import Step, devices
+from ..symbolic.explore import Law
+from ..symbolic.given import Given
 from ..values import Number
 from .local_arrays import ANY, ZERO, Element, Folded, Here, Index, Local, member, rank
-from .symbols import Law, Pick
 
 # What devices have.
 
@@ -58,14 +59,14 @@ def held(layout: Layout) -> Local:
     return Local(layout.local_shape, lambda here, index: element(layout, here, index))
 
 
-def same(pick: Pick, got: Element, wanted: Element) -> bool:
+def same(given: Given, got: Element, wanted: Element) -> bool:
     if isinstance(wanted, Folded):
-        number = pick("device", 0, wanted.count)
+        number = given.index("device", wanted.count)
         return (
             isinstance(got, Folded)
             and got.monoid == wanted.monoid
             and got.count == wanted.count
-            and same(pick, got.of(number), wanted.of(number))
+            and same(given, got.of(number), wanted.of(number))
         )
     if wanted is ANY:
         return True
@@ -100,15 +101,15 @@ def dims(text: str) -> list[list[str]]:
 
 
 class Sized:
-    """The layouts before and after a step, as a text has them; all sizes are picked but those that are known."""
+    """The layouts before and after a step, as a text has them; all sizes are any but those that are known."""
 
-    def __init__(self, pick: Pick, text: str, known: Mapping[str, int]) -> None:
-        self.pick, (self.here_text, self.there_text) = pick, text.split("-->")
+    def __init__(self, given: Given, text: str, known: Mapping[str, int]) -> None:
+        self.given, (self.here_text, self.there_text) = given, text.split("-->")
         names = dict.fromkeys(re.findall(r"\d+|[a-z]", text))
         known = {**known, **{name: int(name) for name in names if name.isdigit()}}
-        self.sizes = {name: known.get(name) or pick.size(name) for name in names}
+        self.sizes = {name: known.get(name) or given.size(name) for name in names}
         self.axes = placed_axes({name: n for name, n in self.sizes.items() if name in AXES + PARTS})
-        self.here: Here = {axis: pick.digit(f"at {name}", axis.size) for name, axis in self.axes.items()}
+        self.here: Here = {axis: given.digit(f"at {name}", axis.size) for name, axis in self.axes.items()}
         self.before, self.after = self.layout(self.here_text), self.layout(self.there_text)
 
     def spots(self, text: str) -> dict[str, tuple[int, Number]]:
@@ -134,7 +135,7 @@ class Sized:
             for number, name in enumerate(names):
                 if name not in self.axes:
                     n = self.sizes[name.rstrip("'")]
-                    at = at * n + self.pick.digit(f"{name} {dim}.{number}", n)
+                    at = at * n + self.given.digit(f"{name} {dim}.{number}", n)
             found.append(at)
         return tuple(found)
 
@@ -142,8 +143,8 @@ class Sized:
 def tiled(kind: type[Step], over: str, text: str) -> Law:
     """The law of a step over axes, major to minor, that lie side by side where a layout places them."""
 
-    def law(pick: Pick) -> bool:
-        sized = Sized(pick, text, {})
+    def law(given: Given) -> bool:
+        sized = Sized(given, text, {})
         axes, is_fold = tuple(sized.axes[name] for name in over), "{" in text
         places = [spots[over[-1]] for side in text.split("-->") if over[-1] in (spots := sized.spots(side))]
         step = kind.of(*["add"][:is_fold], axes, *(number for place in places for number in place))
@@ -159,6 +160,6 @@ def tiled(kind: type[Step], over: str, text: str) -> Law:
 
         got, wanted = made(step, Local(sized.before.local_shape, part)), element(sized.after, sized.here, index)
         result = Folded("add", devices(axes), operand) if is_fold else wanted
-        return got.shape == sized.after.local_shape and same(pick, got.at(sized.here, index), result)
+        return got.shape == sized.after.local_shape and same(given, got.at(sized.here, index), result)
 
     return law

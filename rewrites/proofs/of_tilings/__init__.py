@@ -5,5 +5,4 @@ tilings         each tiling: proved, or refuted; and the list of those that are 
   samples       operands of a definition at small ranks
   definitions   the meaning of a definition: its own expression
   blocks        the worlds of blocks, and the lemmas on them
-  sizes         sizes that know of which sizes they are made
 """

@@ -22,13 +22,14 @@ from ....dialects.definitions.syntax_tree import Concat, Shape, Value, Whole
 from ....dialects.definitions.tilings import Index, Instance, SubIndex, SubIndices, bind
 from ...decide.requirements import Placing, requirements
 from ..of_rules.heads import HEADS
+from ..symbolic.explore import apart
+from ..symbolic.sample import Sample as Run
+from ..symbolic.symbol import polynomial_of
 from ..values import Array, Axis, Here, Number, Truth
 from ..world import NoMeaning
-from . import sizes
 from .blocks import BOOLEAN
 from .definitions import Env, Meaning, Places, Positions
 from .samples import Sample
-from .sizes import SymbolicSize, terms_of
 
 AXIS = "axis"
 COUNT, BLOCK = "devices", "rows"
@@ -47,7 +48,8 @@ class Placement:
     block: int
     types: tuple[Sequence[Value], Sequence[Value]]
     tiling: Instance
-    decisions: tuple[sizes.Decision, ...]
+    run: Run
+    """What was decided of the sizes."""
 
     @property
     def index(self) -> Index:
@@ -56,18 +58,20 @@ class Placement:
 
 def placed(sample: Sample, number: int, of: Mapping[str, int], binder: Bind = bind) -> Placement:
     """Places an index, where the sizes have these values; those of the placed one follow from `p` and `m`."""
-    given: dict[str, int] = {name: SymbolicSize.of(of[name], {(name,): 1}) for name in sample.names}
-    count: int = SymbolicSize.of(of[COUNT], {(COUNT,): 1})
-    block: int = 1 if of[BLOCK] == 1 else SymbolicSize.of(of[BLOCK], {(BLOCK,): 1})
-    extent = binder(sample.definition, sample.params, *sample.types(given.__getitem__)).indices[number].extent
+    run = Run(dict(of))
+    given: dict[str, int] = {name: run(name) for name in sample.names}
+    count, block = run(COUNT), 1 if of[BLOCK] == 1 else run(BLOCK)
+    with apart():
+        extent = binder(sample.definition, sample.params, *sample.types(given.__getitem__)).indices[number].extent
     # Of a concatenation, the last part has what the others leave.
-    *_, (name,) = sorted(terms_of(extent))
+    *_, (name,) = sorted(polynomial_of(extent).terms)
     given[name] = count * block - (extent - given[name])
-    sizes.noted.clear()
+    run.noted.clear()
     types = sample.types(given.__getitem__)
-    tiling = binder(sample.definition, sample.params, *types)
-    assert terms_of(tiling.indices[number].extent) == terms_of(count * block), "the index has all its values"
-    return Placement(sample, number, given, count, block, types, tiling, tuple(sizes.noted))
+    with apart():
+        tiling = binder(sample.definition, sample.params, *types)
+    assert polynomial_of(tiling.indices[number].extent) == polynomial_of(count * block), "the index has all its values"
+    return Placement(sample, number, given, count, block, types, tiling, run)
 
 
 @dataclass(eq=False)
@@ -90,7 +94,7 @@ class Tiling:
         ins, outs = self.at.types
         self.names = BOOLEAN if ins and ins[0][0] == "bool" else {}
         self.form = self.grounded(ins, outs)
-        self.on = [at for at, extent in enumerate(self.form.extents) if any(COUNT in each for each in terms_of(extent))]
+        self.on = [at for at, extent in enumerate(self.form.extents) if COUNT in polynomial_of(extent).variables]
         self.whole = self.meaning(self.form, [shape for _, shape in ins], self.element)
 
     def grounded(self, ins: Sequence[Value], outs: Sequence[Value]) -> Grounded:

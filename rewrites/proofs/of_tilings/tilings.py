@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from itertools import product
-from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....dialects.definitions.registry import definitions
 from ....dialects.definitions.syntax_tree import Definition
 from ....dialects.definitions.tilings import bind
 from ....dialects.ground.errors import Error
+from ..record import recorded
 from ..solver import EFFORT, answer, need, z3
-from ..verdict import Verdict
+from ..symbolic.sample import term
+from ..symbolic.symbol import polynomial_of
+from ..verdict import Verdict, timed
 from ..world import NoMeaning
-from . import sizes
 from .blocks import Blocks, Exact
 from .placements import AXIS, BLOCK, COUNT, Bind, Placement, Tiling, placed
 from .samples import NoSample, Sample, samples, unsampled
@@ -64,19 +65,11 @@ def prove(sample: Sample, number: int, block: int = GENERIC_BLOCK, binder: Bind 
 def stated(at: Placement, block: int) -> tuple[Blocks, Tiling, list[Any], list[Any]]:
     """A tiling over terms; that each size is 2 at least; and what else was decided of them while the tiling was derived."""
     world = Blocks(count=z3.Int(COUNT), block=1 if block == 1 else z3.Int(BLOCK))
-    tiling = Tiling(world, at, lambda each: sizes.value(each, z3.Int))
+    tiling = Tiling(world, at, lambda each: term(each, z3.Int))
     made = [at.count, *([at.block] if block > 1 else []), *at.given.values()]
     asked = [tiling.size(each) >= 2 for each in made]
-    decided = {str(each): each for each in (*at.decisions, *sizes.noted) if not sizes.is_sure(each)}
-    facts = [_fact(each) for each in decided.values()]
+    facts = [each.fact(z3.Int) for each in {str(each): each for each in at.run.noted if not each.is_sure}.values()]
     return world, tiling, asked, [fact for fact in facts if answer([*asked, z3.Not(fact)], EFFORT // 100)[0] != "unsat"]
-
-
-def _fact(decision: sizes.Decision) -> Any:
-    x, how, y, outcome = decision
-    left, right = (sizes.value(each, z3.Int) for each in (x, y))
-    fact = {"=": lambda: left == right, "<": lambda: left < right, "<=": lambda: left <= right}[how]()
-    return fact if outcome else z3.Not(fact)
 
 
 def _holds(world: Blocks, tiling: Tiling, asked: list[Any], number: int) -> bool:
@@ -105,18 +98,20 @@ def refuted(sample: Sample, number: int, binder: Bind = bind) -> Verdict | None:
     for count, block in SMALL:
         given = {**dict(zip(sample.names, (2, 3, 4, 2, 3, 4, 2, 3, 4, 2, 3, 4), strict=False)), COUNT: count, BLOCK: block}
         at = placed(sample, number, given, binder)
-        if min(at.given.values()) > 0 and (found := differs(at)) is not None:
-            shown = ", ".join(f"{name} = {int(each)}" for name, each in {**given, **at.given}.items())
+        if min(map(at.run.number, at.given.values())) > 0 and (found := differs(at)) is not None:
+            shown = ", ".join(f"{name} = {at.run.number(each)}" for name, each in {**given, **at.given}.items())
             return Verdict("refuted", f"{shown}: {found}")
     return None
 
 
 def differs(at: Placement) -> str | None:
     """The first place where devices have another result, for given sizes; None if there is none."""
-    tiling = Tiling(Exact(), at, int)
+    tiling = Tiling(Exact(), at, at.run.number)
     for result in range(len(at.types[1])):
         ranges = tiling.indices(result)
-        for device, row, *rest in product(range(tiling.count), range(tiling.block), *map(range, ranges.values())):
+        for device, row, *rest in product(
+            range(tiling.count), range(tiling.block), *map(range, map(tiling.size, ranges.values()))
+        ):
             env, here = dict(zip(ranges, rest, strict=True)), {AXIS: device}
             try:
                 if not all(tiling.truths(env, here, row, result)):
@@ -138,12 +133,15 @@ class Row:
     tiling: str
     cases: int
     verdict: Verdict
-    seconds: float
 
     @property
     def why(self) -> str:
         """Why it is not proved, or what it takes."""
         return NOT_PROVED.get((self.definition.name, self.index), self.verdict.how)
+
+    @property
+    def shown(self) -> Verdict:
+        return replace(self.verdict, how=self.why)
 
     @property
     def is_as_stated(self) -> bool:
@@ -152,7 +150,11 @@ class Row:
         return self.verdict.state == ("not proved" if is_listed or unsampled(self.definition) else "proved")
 
 
-def classes() -> list[list[Definition]]:
+Alike: TypeAlias = list[Definition]
+"""Definitions that are equal but for their names."""
+
+
+def classes() -> list[Alike]:
     """The definitions, those together that are equal but for their names."""
     found = defaultdict[Definition, list[Definition]](list)
     for each in map(definitions.__getitem__, definitions):
@@ -160,34 +162,25 @@ def classes() -> list[list[Definition]]:
     return list(found.values())
 
 
-@cache
+@recorded
 def rows(definition: Definition) -> tuple[Row, ...]:
     """What is known of each index of a definition."""
     try:
         every = samples(definition)
     except NoSample as error:
-        return (Row(definition, "", "", 0, Verdict("not proved", str(error)), 0),)
-    found = defaultdict[str, list[tuple[str, Verdict, float]]](list)
+        return (Row(definition, "", "", 0, Verdict("not proved", str(error))),)
+    found = defaultdict[str, list[tuple[str, Verdict]]](list)
     for sample, number, at in placements(every):
         for block in (GENERIC_BLOCK, 1):
-            start = perf_counter()
-            verdict = prove(sample, number, block)
-            found[index_name(at)].append((described(at), verdict, perf_counter() - start))
+            found[index_name(at)].append((described(at), timed(partial(prove, sample, number, block))))
     made: list[Row] = []
     for index, cases in found.items():
-        tilings, verdicts, times = zip(*cases, strict=True)
+        tilings, verdicts = zip(*cases, strict=True)
         worst = min(verdicts, key=lambda each: ("refuted", "not proved", "proved").index(each.state))
-        made.append(
-            Row(
-                definition,
-                index,
-                max(tilings, key=lambda each: (not each.startswith(NOTHING), len(each))),
-                len(cases),
-                worst,
-                sum(times),
-            )
-        )
-    return tuple(made) or (Row(definition, "", "no index can be placed", 0, Verdict("proved"), 0),)
+        worst = replace(worst, seconds=sum(each.seconds for each in verdicts))
+        text = max(tilings, key=lambda each: (not each.startswith(NOTHING), len(each)))
+        made.append(Row(definition, index, text, len(cases), worst))
+    return tuple(made) or (Row(definition, "", "no index can be placed", 0, Verdict("proved")),)
 
 
 def placements(every: list[Sample]) -> Iterator[tuple[Sample, int, Placement]]:
@@ -200,7 +193,7 @@ def placements(every: list[Sample]) -> Iterator[tuple[Sample, int, Placement]]:
 
 def index_name(at: Placement) -> str:
     """The variable of an index: that of the size that the placing changes."""
-    (name,) = (name for name, each in at.given.items() if any(COUNT in term for term in sizes.terms_of(each)))
+    (name,) = (name for name, each in at.given.items() if COUNT in polynomial_of(each).variables)
     return name.rstrip("0123456789").rstrip(".")
 
 

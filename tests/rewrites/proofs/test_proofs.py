@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from laws_page import page
-from root import ROOT
 
 from partita.rewrites.proofs.lemmas import lemmas
-from partita.rewrites.proofs.of_rules.laws import NOT_PROVED, PROGRAMS, condition_verdicts, every_law, verdict
+from partita.rewrites.proofs.of_rules.laws import NOT_PROVED, PROGRAMS, every_law
 from partita.rewrites.proofs.of_rules.programs import prove_program
 from partita.rewrites.proofs.of_rules.prove import cases, prove
 from partita.rewrites.proofs.of_rules.refute import refuted, satisfiable
-from partita.rewrites.proofs.of_rules.statement import conditions, variables
+from partita.rewrites.proofs.of_rules.statement import variables
 from partita.rewrites.rules.compile import load
 from partita.rewrites.rules.rule import Compare, Condition, Holds, Rule, RuleApply, Term, Variable
 
-LAWS = [pytest.param(file, rule, id=rule.name) for file, rule in every_law()]
 DERIVED = [pytest.param(rule, id=rule.name) for file, rule in every_law() if file != PROGRAMS and rule.name not in NOT_PROVED]
 
 
 def rule_of(text: str) -> Rule:
     (rule,) = load(text)
     return rule.rule
-
-
-@pytest.mark.parametrize(("file", "rule"), LAWS)
-def test_a_law_is_proved_unless_it_is_listed(file: str, rule: Rule) -> None:
-    assert verdict(file, rule).state == ("not proved" if rule.name in NOT_PROVED else "proved")
 
 
 def test_every_listed_law_exists() -> None:
@@ -54,14 +45,6 @@ def test_what_a_law_asks_for_can_hold_with_two_devices_and_blocks_of_two(rule: R
 def test_no_small_sizes_refute_a_law_where_folds_are_written_out_and_no_lemma_is_used(rule: Rule) -> None:
     kinds = variables(rule)
     assert not [found for case in cases(rule, kinds) if case.kind == "integers" and (found := refuted(rule, kinds, case))]
-
-
-CONDITIONED = [pytest.param(rule, id=rule.name) for _, rule in every_law() if conditions(rule)]
-
-
-@pytest.mark.parametrize("rule", CONDITIONED)
-def test_a_law_is_false_without_a_condition_of_its_meaning_and_true_without_others(rule: Rule) -> None:
-    assert all(each.is_right for each in condition_verdicts(rule)), condition_verdicts(rule)
 
 
 def renamed(rule: Rule) -> Rule:
@@ -173,7 +156,3 @@ PADDED = {
 @pytest.mark.parametrize("law", PADDED)
 def test_of_a_padded_array_a_lookup_needs_no_more_but_finding_zero_outside_needs_zeros_behind_its_end(law: str) -> None:
     assert prove(rule_of(f"padded: {law}")).state == PADDED[law]
-
-
-def test_the_page_of_the_laws_says_what_is_known_of_them(golden: Callable[[Path, str], None]) -> None:
-    golden(ROOT / "docs" / "laws.md", page())
