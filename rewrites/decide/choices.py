@@ -49,7 +49,7 @@ class Alternative:
         return Alternative(placed, placed.pending[0] if len(placed.pending) == 1 else ())
 
 
-Own = tuple[list[tuple[Path, int]], tuple[int, int]]
+Own = tuple[tuple[tuple[Path, int], ...], tuple[int, int]]
 """What an op itself receives, and its flops, each with the trips."""
 
 Ways = dict[NodeId, Alternative]
@@ -97,6 +97,8 @@ class Choices:
         """How values move now."""
         self.owned: dict[object, Own] = {}
         """What ops receive and compute themselves; this holds when ops move, too."""
+        self.costs: dict[object, int] = {}
+        """What it costs in a cut to move between two layouts, or to run an op; this holds when ops move, too."""
         self.sorts_gathered: list[NodeId] = []
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
@@ -286,7 +288,7 @@ class Choices:
             if (lists := placed.selected) is not None:
                 read = (node.operands[0], *filter(self.program.is_read, node.results[-1:]))
                 ways += [path(lists.apart, lists.gathered, width) for width in map(self.placements.width, read)]
-            found = self.owned[key] = [(way, trips) for way in ways], (charged(self.placements, node, placed), trips)
+            found = self.owned[key] = tuple((way, trips) for way in ways), (charged(self.placements, node, placed), trips)
         return found
 
 

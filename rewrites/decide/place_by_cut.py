@@ -183,9 +183,11 @@ class _Cut:
         return known[way]
 
     def priced_alone(self, node: Node, way: Alternative | None) -> int:
-        moves, work = self.choices.own(node, self.choices.placed(node, way))
-        moved = sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
-        return self.capacity(Price.of(self.mesh, moves, [work])) + moved
+        own, known = self.choices.own(node, self.choices.placed(node, way)), self.choices.costs
+        if (found := known.get(own)) is None:
+            moves, work = own
+            found = known[own] = self.capacity(Price.of(self.mesh, moves, [work]))
+        return found + sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
 
     def moved(self, value: ValueId, uses: list[Use], is_shared: bool) -> tuple[Moves, bool]:
         """The layouts to which a value moves, and whether ops on both sides want one. `uses`: those by ops that may be placed
@@ -267,10 +269,15 @@ class _Cut:
 
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs: its path is searched only where the device has other parts of the dim."""
-        if not (received := self.placements.misses(value, source, target) * trips):
+        if source is target:
             return 0
-        slow = received if self.mesh.slow and is_slow(self.mesh, sent_over(source, target)) else 0
-        return self.capacity(Price(seconds(self.mesh, received, slow), trips))
+        # Layers are alike: what moves in the same way costs the same.
+        key, known = (source, target, self.program.types[value].dtype, trips), self.choices.costs
+        if (found := known.get(key)) is None:
+            received = self.placements.misses(value, source, target) * trips
+            slow = received if self.mesh.slow and is_slow(self.mesh, sent_over(source, target)) else 0
+            found = known[key] = self.capacity(Price(seconds(self.mesh, received, slow), trips)) if received else 0
+        return found
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives
