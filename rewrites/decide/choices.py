@@ -22,14 +22,12 @@ from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction, carried_sum, is_linear, is_sum, kept
 from .in_trips import is_in_each_trip, loops_of
+from .min_cut import Edge
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds, way_of
 from .table import Claim
 
 Use = tuple[NodeId, int]
-
-Edge = tuple[object, object, int]
-"""An edge of a network, and its capacity."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +204,9 @@ class Choices:
         maker = after.get(self.program.producer[value])
         yield from self.settled(value, maker)
         made = self.placements.pinned.get(value) or self.made(value, maker)
+        if not (made.dims or made.pending):
+            # Every device has a scalar, whoever reads it. Some are read by thousands of ops.
+            return
         wants, pend = dict[Want, list[Use]](), self.pending(value, maker)
         for use, want in self.wants(value).items():
             reader = after.get(use[0])

@@ -16,8 +16,8 @@ from ...dialects.ranges.algebra import Place
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.steps import Path
-from .choices import Alternative, Choices, Edge, Moving, Use, Want, Ways, sent_over
-from .min_cut import ENDLESS, Network
+from .choices import Alternative, Choices, Moving, Use, Want, Ways, sent_over
+from .min_cut import ENDLESS, Edge, Network
 from .placements import overlaps
 from .price import Price, is_slow, seconds, way_of
 
@@ -133,13 +133,11 @@ class _Cut:
                 moves, is_mixed = self.moved(value, uses, is_shared)
                 found = cached[key] = [*self.added(value, moves)], is_mixed
             self.is_mixed |= found[1]
-            for edge in found[0]:
-                network.edge(*edge)
+            network.edges(found[0])
         for number in self.priced:
             way = self.ways[number]
             node = self.program.nodes[number]
-            for edge in _either(number, self.alone(node, None), self.alone(node, way)):
-                network.edge(*edge)
+            network.edges(_either(number, self.alone(node, None), self.alone(node, way)))
         for number in self.ways.keys() - self.priced:
             if gain := self.gain(self.program.nodes[number], reads):
                 network.edge(*_unary(number, False, gain))
@@ -165,12 +163,18 @@ class _Cut:
     def reads(self) -> dict[ValueId, list[Use]]:
         """Maps each value that counts to its uses by ops that may be placed otherwise."""
         nodes = [self.program.nodes[number] for number in self.priced]
-        reads = {value: list[Use]() for node in nodes for value in (*node.operands, *node.results)}
+        values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
+        reads = {value: list[Use]() for value in values if self.may_move(value)}
         for number in self.ways:
             for position, value in enumerate(self.program.nodes[number].operands):
                 if value in reads:
                     reads[value].append((number, position))
         return reads
+
+    def may_move(self, value: ValueId) -> bool:
+        """Whether a value is an array, or a sum that its op leaves as it is or otherwise."""
+        ways = None, self.ways.get(self.program.producer[value])
+        return bool(self.program.shape(value)) or any(self.choices.pending(value, way) for way in ways)
 
     def alone(self, node: Node, way: Alternative | None) -> int:
         """What an op itself costs, as it is placed or otherwise, wherever the others are.

@@ -184,6 +184,8 @@ class _Search:
         """What could best be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
         self.touched = set[NodeId]()
         kinds = [(each, self.kind(each)) for each in group]
+        if all(kind in self.hopeless for _, kind in kinds):
+            return None
         found = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
         options = [option for option in found if option is not None]
         # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
