@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import compress
 from math import prod
 
@@ -461,6 +461,7 @@ def kept(pend: Unreduced, carries: Unreduced) -> Unreduced:
     return tuple(each for each in pend if each in carries) if pend else ()
 
 
+@cache
 def is_sum(pend: Unreduced) -> bool:
     """Whether a pending fold is one through which linear ops may move: a sum, and no maximum."""
     return all(MONOIDS[each.monoid].linear for each in pend)
