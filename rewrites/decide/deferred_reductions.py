@@ -415,10 +415,10 @@ class _Reach:
 
     def is_moved(self, value: ValueId) -> bool:
         """Whether a sum has one reader, which moves its elements and could carry it. A product and its transpose become one."""
-        uses, maker = self.placements.uses(value), self.program.made_by(value)
+        uses = self.placements.uses(value)
         if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:
             return False
-        if maker.number in self.carriers:
+        if (maker := self.program.made_by(value)).number in self.carriers:
             return maker.passes_on
         return any(index.monoid is not None for index in maker.signature.indices)
 

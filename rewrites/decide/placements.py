@@ -86,10 +86,9 @@ class OpPlacement:
 
         None if the op scans, or folds along an axis of the sum, or its result is gathered.
         """
-        own = self.pending[0]
-        if any(each.scans or each.is_gathered for each in own):
-            return None
-        return merged_sum((pend, own)) if own else pend
+        if not (own := self.pending[0]):
+            return pend
+        return None if any(each.scans or each.is_gathered for each in own) else merged_sum((pend, own))
 
 
 def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
