@@ -215,7 +215,7 @@ def _decide_as_split(table: Table) -> Decisions:
         ways = [*map(moved, [left] if left.is_like(anew) else [left, anew])]
         # All other ops cost the same.
         placed = zip(*(each.placements.nodes for each in (found, *ways)), strict=True)
-        changed = [node for node, (now, *then) in zip(table.program.nodes, placed, strict=True) if any(p is not now for p in then)]
+        changed = [node for node, own in zip(table.program.nodes, placed, strict=True) if len({*own}) > 1]
         before, *prices = (each.price_of(changed, each.placements.nodes, each.moves) for each in (found, *ways))
         if (least := min(prices)).pays(before):
             found = ways[prices.index(least)]

@@ -477,9 +477,7 @@ def dtypes(program: Program, node: Node, sums: frozenset[int]) -> Dtypes:
     return program.types[node.operands[min(sums)]].dtype, program.types[node.results[0]].dtype
 
 
-def _resolving(
-    layout: Layout, pend: Unreduced, wanted: Sequence[Layout], width: int, trips: int, is_in_loop: bool
-) -> int:
+def _resolving(layout: Layout, pend: Unreduced, wanted: Sequence[Layout], width: int, trips: int, is_in_loop: bool) -> int:
     """The price to resolve a value in this layout: a reduce_scatter over the axes that all uses want, then an all_reduce."""
     sliced = frozenset({each.axis for each in pend}.intersection(*(each.axes for each in wanted)) if wanted else ())
     over = tuple(each for each in pend if not isinstance(each.axis, Loop))
