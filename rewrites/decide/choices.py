@@ -22,14 +22,12 @@ from ..redistribute.kinds.halo import sharers
 from ..redistribute.search import Path, path
 from .deferred_reductions import DeferredReduction, carried_sum, is_linear, is_sum, kept
 from .in_trips import is_in_each_trip, loops_of
+from .min_cut import Edge
 from .placements import OpPlacement, Placements, Unreduced, overlaps
 from .price import Price, charged, seconds, way_of
 from .table import Claim
 
 Use = tuple[NodeId, int]
-
-Edge = tuple[object, object, int]
-"""An edge of a network, and its capacity."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +47,7 @@ class Alternative:
         return Alternative(placed, placed.pending[0] if len(placed.pending) == 1 else ())
 
 
-Own = tuple[list[tuple[Path, int]], tuple[int, int]]
+Own = tuple[tuple[tuple[Path, int], ...], tuple[int, int]]
 """What an op itself receives, and its flops, each with the trips."""
 
 Ways = dict[NodeId, Alternative]
@@ -97,6 +95,8 @@ class Choices:
         """How values move now."""
         self.owned: dict[object, Own] = {}
         """What ops receive and compute themselves; this holds when ops move, too."""
+        self.costs: dict[object, int] = {}
+        """What it costs in a cut to move between two layouts, or to run an op; this holds when ops move, too."""
         self.sorts_gathered: list[NodeId] = []
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
@@ -204,6 +204,9 @@ class Choices:
         maker = after.get(self.program.producer[value])
         yield from self.settled(value, maker)
         made = self.placements.pinned.get(value) or self.made(value, maker)
+        if not (made.dims or made.pending):
+            # Every device has a scalar, whoever reads it. Some are read by thousands of ops.
+            return
         wants, pend = dict[Want, list[Use]](), self.pending(value, maker)
         for use, want in self.wants(value).items():
             reader = after.get(use[0])
@@ -286,7 +289,7 @@ class Choices:
             if (lists := placed.selected) is not None:
                 read = (node.operands[0], *filter(self.program.is_read, node.results[-1:]))
                 ways += [path(lists.apart, lists.gathered, width) for width in map(self.placements.width, read)]
-            found = self.owned[key] = [(way, trips) for way in ways], (charged(self.placements, node, placed), trips)
+            found = self.owned[key] = tuple((way, trips) for way in ways), (charged(self.placements, node, placed), trips)
         return found
 
 

@@ -154,6 +154,11 @@ class Decisions:
             sum(placements.held(node, placed[node.number]) for node in nodes),
         )
 
+    def is_like(self, other: Decisions) -> bool:
+        """Whether the same ops run in the same way and let the same sums wait, so that values move alike."""
+        ours, theirs = ((p.nodes, p.homes, p.sources, p.reduced_at_def, p.results) for p in (self.placements, other.placements))
+        return ours == theirs and self.carried == other.carried
+
     def orders(self) -> Mapping[tuple[Place, int], int]:
         """(loop, region) -> the order in which its trips run, 1 or -1, if values go on from trip to trip there.
 
@@ -203,19 +208,19 @@ def _splits(found: Decisions) -> Iterator[Table]:
 
 def _decide_as_split(table: Table) -> Decisions:
     """Returns the decisions on the axes that the table has."""
-    found = _decide(table, {})
+    found = moved(_unmoved(table, {}))
     tried = _relocated(found, _may_pay(found), price.START)
     if elsewhere := tried.placements.elsewhere:
         # Sums wait where the search has left them, or anew where a cut over all of them lets them wait.
-        left = moved(Decisions(tried.placements, tried.carried, found.gathered, [], {}, {}, accumulated=found.accumulated))
-        anew = _decide(table, elsewhere)
-        every = found, left, anew
+        left = Decisions(tried.placements, tried.carried, found.gathered, [], {}, {}, accumulated=found.accumulated)
+        anew = _unmoved(table, elsewhere)
+        ways = [*map(moved, [left] if left.is_like(anew) else [left, anew])]
         # All other ops cost the same.
-        placed = zip(*(each.placements.nodes for each in every), strict=True)
-        changed = [node for node, ways in zip(table.program.nodes, placed, strict=True) if not ways[0] is ways[1] is ways[2]]
-        before, *prices = (each.price_of(changed, each.placements.nodes, each.moves) for each in every)
-        if min(prices).pays(before):
-            found = left if prices[0] <= prices[1] else anew
+        placed = zip(*(each.placements.nodes for each in (found, *ways)), strict=True)
+        changed = [node for node, own in zip(table.program.nodes, placed, strict=True) if len({*own}) > 1]
+        before, *prices = (each.price_of(changed, each.placements.nodes, each.moves) for each in (found, *ways))
+        if (least := min(prices)).pays(before):
+            found = ways[prices.index(least)]
     found.weighed, found.nearly = bool(elsewhere), tried.nearly
     return found
 
@@ -241,7 +246,7 @@ def _relocated(found: Decisions, is_tried: Callable[[ValueId], bool], least: flo
 
 def as_claimed(found: Decisions) -> Decisions:
     """The decisions if each op ran where claims have it."""
-    return _decide(found.placements.table, {}) if found.placements.elsewhere else found
+    return moved(_unmoved(found.placements.table, {})) if found.placements.elsewhere else found
 
 
 def nearly_elsewhere(found: Decisions) -> Elsewhere:
@@ -257,7 +262,8 @@ def nearly_elsewhere(found: Decisions) -> Elsewhere:
     return nearly
 
 
-def _decide(table: Table, instead: Elsewhere) -> Decisions:
+def _unmoved(table: Table, instead: Elsewhere) -> Decisions:
+    """Where ops run and sums wait, if some ops run elsewhere than the table says; no value has moved yet."""
     placements = read_table(table, instead)
     choices = Choices(placements, {})
     for propose in PROPOSALS:
@@ -265,7 +271,7 @@ def _decide(table: Table, instead: Elsewhere) -> Decisions:
     carried, accumulated = carried_sums(placements)
     for number, carry in carried.items():
         placements.carry(placements.program.nodes[number], carry.pend)
-    return moved(Decisions(placements, carried, choices.sorts_gathered, [], {}, {}, accumulated=accumulated))
+    return Decisions(placements, carried, choices.sorts_gathered, [], {}, {}, accumulated=accumulated)
 
 
 def moved(found: Decisions) -> Decisions:

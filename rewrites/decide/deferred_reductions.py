@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import compress
 from math import prod
 
@@ -135,6 +135,8 @@ class _Reach:
         """Ops -> whether their result is added to another bare sum later."""
         self.waited: dict[NodeId, Unreduced] = {}
         """Op -> the sum that it carries, where its terms may be pending on fewer axes."""
+        self.prices = dict[object, int]()
+        """What it costs to resolve a sum, for those that differ."""
         self.bare = set(self.pending)
         """Sums of sources and carries alone, without factors."""
         for number, pend in assumed.items():
@@ -403,26 +405,20 @@ class _Reach:
         self.chosen.update(number for number, result in carrying.items() if result in pending)
 
     def price(self, value: ValueId) -> int:
-        """Bytes received to resolve the value: a reduce_scatter over the axes that all uses slice it on, then an all_reduce."""
-        pend = self.pending[value]
-        wanted = [self.placements.wanted(*use).axes for use in self.placements.uses(value)]
-        sliced = frozenset({each.axis for each in pend}.intersection(*wanted) if wanted else ())
-        width, trips = self.placements.width(value), self.placements.trips(value)
-        over = tuple(each for each in pend if not isinstance(each.axis, Loop))
-        bytes = _received(self.layouts[value], over, sliced) * width * trips
-        if len(over) < len(pend) and self.program.region[value]:
-            # The loop would end in the region, and store what each of its trips has.
-            loops = [each.axis.size for each in pend if each not in over]
-            bytes += prod((*self.layouts[value].local_shape, width, trips, *loops))
-        # A fold over a loop sends nothing. A sum that each trip scatters is stored in parts, and does not wait for fewer.
-        return int(bytes * RESOLVED) + (COUNTED * (1 if sliced else trips) if over else 0) + self.is_moved(value)
+        """What it costs to resolve the value, in bytes and collectives. Layers are alike: equal sums are priced once."""
+        placements, region = self.placements, self.program.region[value]
+        wanted = tuple([placements.wanted(*use) for use in placements.uses(value)])
+        key = self.layouts[value], self.pending[value], wanted, self.program.types[value].dtype, region
+        if (found := self.prices.get(key)) is None:
+            found = self.prices[key] = _resolving(*key[:3], placements.width(value), placements.trips(value), bool(region))
+        return found + self.is_moved(value)
 
     def is_moved(self, value: ValueId) -> bool:
         """Whether a sum has one reader, which moves its elements and could carry it. A product and its transpose become one."""
-        uses, maker = self.placements.uses(value), self.program.made_by(value)
+        uses = self.placements.uses(value)
         if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:
             return False
-        if maker.number in self.carriers:
+        if (maker := self.program.made_by(value)).number in self.carriers:
             return maker.passes_on
         return any(index.monoid is not None for index in maker.signature.indices)
 
@@ -465,6 +461,7 @@ def kept(pend: Unreduced, carries: Unreduced) -> Unreduced:
     return tuple(each for each in pend if each in carries) if pend else ()
 
 
+@cache
 def is_sum(pend: Unreduced) -> bool:
     """Whether a pending fold is one through which linear ops may move: a sum, and no maximum."""
     return all(MONOIDS[each.monoid].linear for each in pend)
@@ -480,7 +477,18 @@ def dtypes(program: Program, node: Node, sums: frozenset[int]) -> Dtypes:
     return program.types[node.operands[min(sums)]].dtype, program.types[node.results[0]].dtype
 
 
-@lru_cache(maxsize=1 << 14)
+def _resolving(layout: Layout, pend: Unreduced, wanted: Sequence[Layout], width: int, trips: int, is_in_loop: bool) -> int:
+    """The price to resolve a value in this layout: a reduce_scatter over the axes that all uses want, then an all_reduce."""
+    sliced = frozenset({each.axis for each in pend}.intersection(*(each.axes for each in wanted)) if wanted else ())
+    over = tuple(each for each in pend if not isinstance(each.axis, Loop))
+    bytes = _received(layout, over, sliced) * width * trips
+    if len(over) < len(pend) and is_in_loop:
+        # The loop would end in the region, and store what each of its trips has.
+        bytes += prod((*layout.local_shape, width, trips, *(each.axis.size for each in pend if each not in over)))
+    # A fold over a loop sends nothing. A sum that each trip scatters is stored in parts, and does not wait for fewer.
+    return int(bytes * RESOLVED) + (COUNTED * (1 if sliced else trips) if over else 0)
+
+
 def _received(layout: Layout, pend: Unreduced, sliced: frozenset[Place]) -> Bytes:
     """The elements that a device receives to resolve a value in this layout, and to slice it on some of the axes."""
     size, parts = prod(layout.local_shape), devices(sliced)

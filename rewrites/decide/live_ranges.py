@@ -432,11 +432,14 @@ def _span(steps: Sequence[MemoryStep]) -> None:
 
     Loops over one range that run one after another count as one.
     """
-    spans = dict[Place, tuple[int, int]]()
-    ran = [dict.fromkeys(loop for array in (*step.reads, *step.makes) for loop in array.loops) for step in steps]
-    for time, loops in enumerate(ran):
+    spans, ran = dict[Place, tuple[int, int]](), dict[int, dict[Place, None]]()
+    for time, step in enumerate(steps):
+        for array in (*step.reads, *step.makes):
+            if array.loops:
+                ran.setdefault(time, {}).update(dict.fromkeys(array.loops))
+    for time, loops in ran.items():
         spans |= {loop: (spans.get(loop, (time,))[0], time) for loop in loops}
-    for step, loops in zip(steps, ran, strict=True):
+    for step, loops in ((steps[time], loops) for time, loops in ran.items()):
         for loop, array in ((loop, array) for loop in loops for array in (*step.reads, *step.makes)):
             if loop not in array.loops:
                 first, last = spans[loop]

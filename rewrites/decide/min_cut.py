@@ -7,11 +7,14 @@ would cost more than the cut. A few are large: a table that is looked up a thous
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from ..program.breadth_first import reached
 from .preflow import Preflow, Residual
+
+Edge = tuple[Hashable, Hashable, int]
+"""An edge of a network, and its capacity."""
 
 ENDLESS = 1 << 90
 """The capacity of an edge that no cut may take."""
@@ -25,9 +28,15 @@ class Network:
 
     def edge(self, start: Hashable, end: Hashable, capacity: int = ENDLESS) -> None:
         """Adds capacity from start to end. With the default, `end` is on the source's side if `start` is."""
-        out = self.residual.setdefault(start, {})
-        out[end] = out.get(end, 0) + capacity
-        self.residual.setdefault(end, {}).setdefault(start, 0)
+        self.edges([(start, end, capacity)])
+
+    def edges(self, edges: Iterable[Edge]) -> None:
+        """Adds the capacities of edges."""
+        residual = self.residual
+        for start, end, capacity in edges:
+            out, back = residual.setdefault(start, {}), residual.setdefault(end, {})
+            out[end] = out.get(end, 0) + capacity
+            back.setdefault(start, 0)
 
     def source_side(self, source: Hashable, sink: Hashable, least: int = 0) -> set[Hashable]:
         """The nodes on the source's side of the minimum cut nearest the source: those that more flow could still reach.

@@ -16,8 +16,8 @@ from ...dialects.ranges.algebra import Place
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.steps import Path
-from .choices import Alternative, Choices, Edge, Moving, Use, Want, Ways, sent_over
-from .min_cut import ENDLESS, Network
+from .choices import Alternative, Choices, Moving, Use, Want, Ways, sent_over
+from .min_cut import ENDLESS, Edge, Network
 from .placements import overlaps
 from .price import Price, is_slow, seconds, way_of
 
@@ -133,13 +133,11 @@ class _Cut:
                 moves, is_mixed = self.moved(value, uses, is_shared)
                 found = cached[key] = [*self.added(value, moves)], is_mixed
             self.is_mixed |= found[1]
-            for edge in found[0]:
-                network.edge(*edge)
+            network.edges(found[0])
         for number in self.priced:
             way = self.ways[number]
             node = self.program.nodes[number]
-            for edge in _either(number, self.alone(node, None), self.alone(node, way)):
-                network.edge(*edge)
+            network.edges(_either(number, self.alone(node, None), self.alone(node, way)))
         for number in self.ways.keys() - self.priced:
             if gain := self.gain(self.program.nodes[number], reads):
                 network.edge(*_unary(number, False, gain))
@@ -165,12 +163,18 @@ class _Cut:
     def reads(self) -> dict[ValueId, list[Use]]:
         """Maps each value that counts to its uses by ops that may be placed otherwise."""
         nodes = [self.program.nodes[number] for number in self.priced]
-        reads = {value: list[Use]() for node in nodes for value in (*node.operands, *node.results)}
+        values = dict.fromkeys(value for node in nodes for value in (*node.operands, *node.results))
+        reads = {value: list[Use]() for value in values if self.may_move(value)}
         for number in self.ways:
             for position, value in enumerate(self.program.nodes[number].operands):
                 if value in reads:
                     reads[value].append((number, position))
         return reads
+
+    def may_move(self, value: ValueId) -> bool:
+        """Whether a value is an array, or a sum that its op leaves as it is or otherwise."""
+        ways = None, self.ways.get(self.program.producer[value])
+        return bool(self.program.shape(value)) or any(self.choices.pending(value, way) for way in ways)
 
     def alone(self, node: Node, way: Alternative | None) -> int:
         """What an op itself costs, as it is placed or otherwise, wherever the others are.
@@ -183,9 +187,11 @@ class _Cut:
         return known[way]
 
     def priced_alone(self, node: Node, way: Alternative | None) -> int:
-        moves, work = self.choices.own(node, self.choices.placed(node, way))
-        moved = sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
-        return self.capacity(Price.of(self.mesh, moves, [work])) + moved
+        own, known = self.choices.own(node, self.choices.placed(node, way)), self.choices.costs
+        if (found := known.get(own)) is None:
+            moves, work = own
+            found = known[own] = self.capacity(Price.of(self.mesh, moves, [work]))
+        return found + sum(self.due(move) for value in node.results for move in self.choices.settled(value, way))
 
     def moved(self, value: ValueId, uses: list[Use], is_shared: bool) -> tuple[Moves, bool]:
         """The layouts to which a value moves, and whether ops on both sides want one. `uses`: those by ops that may be placed
@@ -267,10 +273,15 @@ class _Cut:
 
     def least(self, value: ValueId, source: Layout, target: Layout, trips: int) -> int:
         """About what a move costs: its path is searched only where the device has other parts of the dim."""
-        if not (received := self.placements.misses(value, source, target) * trips):
+        if source is target:
             return 0
-        slow = received if self.mesh.slow and is_slow(self.mesh, sent_over(source, target)) else 0
-        return self.capacity(Price(seconds(self.mesh, received, slow), trips))
+        # Layers are alike: what moves in the same way costs the same.
+        key, known = (source, target, self.program.types[value].dtype, trips), self.choices.costs
+        if (found := known.get(key)) is None:
+            received = self.placements.misses(value, source, target) * trips
+            slow = received if self.mesh.slow and is_slow(self.mesh, sent_over(source, target)) else 0
+            found = known[key] = self.capacity(Price(seconds(self.mesh, received, slow), trips)) if received else 0
+        return found
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives

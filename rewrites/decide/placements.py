@@ -73,6 +73,8 @@ class OpPlacement:
     """The step that merges the blocks that the op has sorted."""
     is_plain: bool
     """Whether each device runs the op itself on its blocks, and nothing else is required."""
+    reduced: dict[Unreduced, OpPlacement] = field(default_factory=dict[Unreduced, "OpPlacement"], repr=False)
+    """The op under the same placement without the axes of sums, for those that were asked for."""
 
     @property
     def trips(self) -> int:
@@ -84,10 +86,9 @@ class OpPlacement:
 
         None if the op scans, or folds along an axis of the sum, or its result is gathered.
         """
-        own = self.pending[0]
-        if any(each.scans or each.is_gathered for each in own):
-            return None
-        return merged_sum((pend, own)) if own else pend
+        if not (own := self.pending[0]):
+            return pend
+        return None if any(each.scans or each.is_gathered for each in own) else merged_sum((pend, own))
 
 
 def merged_sum(sums: Iterable[Unreduced]) -> Unreduced | None:
@@ -246,9 +247,11 @@ class Placements:
         A result goes back to where claims have it, but not along an axis on which its claims stopped: there it stays, and what
         is pending is scattered. It has contiguous blocks, because a NamedSharding can express only these.
         """
+        claimed = self.results.get(value, self.homes[value]).natural
+        if lies is claimed:
+            return claimed
         # What is pending over a loop is folded at the boundary.
         pending = tuple(each for each in lies.pending if not isinstance(each.axis, Loop))
-        claimed = self.results.get(value, self.homes[value]).natural
         lies = lies.with_pending(()).natural
         if value in self.results and pending and all(self.is_open(value, each.axis) for each in pending):
             lies = scattered(lies, [each.axis for each in pending])
@@ -330,7 +333,10 @@ class Placements:
 
     def reduced(self, node: Node, pend: Unreduced) -> OpPlacement:
         """The op's placement without the pending axes."""
-        return self.without(node, {each.axis for each in pend})
+        known = self.nodes[node.number].reduced
+        if (found := known.get(pend)) is None:
+            found = known[pend] = self.without(node, {each.axis for each in pend})
+        return found
 
     def kept(self, node: Node, axes: Set[Place]) -> Placement:
         """The op's factors on all axes but these."""

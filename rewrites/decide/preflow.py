@@ -32,15 +32,28 @@ class Preflow:
 
         a -> b: 5, b -> c: 3   -->   a -> b: 2, b -> a: 3, c -> b: 3
         """
+        self.send_direct()
         for end, capacity in self.residual[self.source].items():
             self.send(self.source, end, capacity if end == self.sink else min(capacity, self.room(end)))
-        self.measure()
+        if self.active:
+            self.measure()
         lifted = 0
         while self.active:
             lifted += self.discharge(self.active.popleft())
             if lifted > len(self.residual) // 2:
                 self.measure()
                 lifted = 0
+
+    def send_direct(self) -> None:
+        """Sends what can flow over one node alone: most nodes have an edge from the source or to the sink, or both."""
+        start, sink = self.residual[self.source], self.residual[self.sink]
+        for end in start.keys() & sink.keys():
+            out = self.residual[end]
+            flow = min(start[end], out[self.sink])
+            start[end] -= flow
+            out[self.source] += flow
+            out[self.sink] -= flow
+            sink[end] += flow
 
     def room(self, node: Hashable) -> int:
         """The flow that can leave a node, except back to the source: more would only come back."""

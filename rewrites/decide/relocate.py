@@ -184,6 +184,8 @@ class _Search:
         """What could best be done about moves to one op. Layers are alike: what does not help one is not tried for another."""
         self.touched = set[NodeId]()
         kinds = [(each, self.kind(each)) for each in group]
+        if all(kind in self.hopeless for _, kind in kinds):
+            return None
         found = [option for each, kind in kinds if kind not in self.hopeless for option in self.around(each)]
         options = [option for option in found if option is not None]
         # First along the dims on which values lie or are wanted, then along all others; over many axes one after another.
@@ -435,10 +437,9 @@ class _Search:
             if way is None:
                 continue
             found[number] = way
-            for user in {user for user, _ in self.program.uses[node.main]}:
-                # What carried the op's sum carries another one now, or none.
-                if way.pend or (user > number and user in self.carried):
-                    ahead.add(user)
+            # What carried the op's sum carries another one now, or none.
+            uses = self.program.uses[node.main]
+            ahead.update({user for user, _ in uses if way.pend or (user > number and user in self.carried)})
         return found
 
     def carries(self, number: NodeId, axis: Place) -> bool:
@@ -448,7 +449,7 @@ class _Search:
 
     def way(self, node: Node, axis: Place, claim: Claim | None, waits: Unreduced) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
-        key = node.number, axis, claim and claim[:2], waits
+        key = node.number, axis, claim, waits
         if key not in self.known_ways:
             placed = self.ops.under(node, axis, claim)
             self.known_ways[key] = None if placed is None else _alternative(placed, waits)

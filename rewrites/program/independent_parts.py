@@ -4,6 +4,7 @@ a + a.T, b + b.T   -->   a with the op that adds it; b with the op that adds it
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from .program import Node, Program, ValueId
 from .union_find import UnionFind
@@ -21,7 +22,8 @@ def _found(program: Program) -> list[ValueId]:
 
     Region `r` has the number `count + r` meanwhile.
     """
-    count, given = len(program.types), {value for value in program.values if _is_given(program, value)}
+    count = len(program.types)
+    given = {value for value in program.values if _is_given(program, value)}
     joined = UnionFind([*range(count + len(program.regions))])
     for node in program.nodes:
         ends: list[int] = [value for value in (*node.operands, *node.results) if value not in given]
@@ -29,7 +31,7 @@ def _found(program: Program) -> list[ValueId]:
             ends += (count + region for region in _regions(program, node))
         for end in ends[1:]:
             joined.join(ends[0], end)
-    return [ValueId(joined.root(value)) for value in program.values]
+    return cast("list[ValueId]", joined.roots()[:count])
 
 
 def _regions(program: Program, node: Node) -> set[int]:
@@ -39,5 +41,7 @@ def _regions(program: Program, node: Node) -> set[int]:
 
 def _is_given(program: Program, value: ValueId) -> bool:
     """Whether a value is a scalar that no op computes from another value: it is whole on every device, whoever reads it."""
+    if program.types[value].shape:
+        return False
     maker = program.producer[value]
-    return not program.shape(value) and (maker < 0 or not program.nodes[maker].operands)
+    return maker < 0 or not program.nodes[maker].operands

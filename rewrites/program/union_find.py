@@ -21,6 +21,14 @@ class UnionFind:
             number = parents[number]
         return number
 
+    def roots(self) -> list[int]:
+        """The root of each number."""
+        found = self.parents
+        for number, parent in enumerate(found):
+            # A parent is less than its number, so its own root is known.
+            found[number] = found[parent]
+        return found
+
     def join(self, left: int, right: int) -> None:
         parents = self.parents
         if left != parents[left]:

@@ -46,16 +46,13 @@ class Megatron(Structural):
     named: ClassVar[Mapping[str, int]] = {"column": -1, "row": -2}
 
     def __call__(self, plan: Plan) -> Plan:
-        placed = super().__call__(plan)
+        placed = self.placed(plan, self.holds)
+        if problem := self.problem(plan, placed):
+            # Heads that are put in groups lie on sub-axes, one for the groups: then the reshape does not need them whole.
+            placed = crossing(placed, self.axis)
+            if self.problem(plan, placed):
+                raise problem
         return placed if self.column or self.row else with_stops(placed, self.pairs(self.restricted(self.split(plan))))
-
-    def placed(self, plan: Plan, held: bool) -> Plan:
-        placed = super().placed(plan, held)
-        if self.problem(plan, placed) is None:
-            return placed
-        # Heads that are put in groups lie on sub-axes, one for the groups: then the reshape does not need them whole.
-        crossed = crossing(placed, self.axis)
-        return placed if self.problem(plan, crossed) else crossed
 
     def problem(self, plan: Plan, placed: Plan) -> Error | None:
         columns, rows = (self.weights(self.restricted(self.split(plan)), given) for given in (self.column, self.row))

@@ -258,13 +258,13 @@ def free_dim(plan: Plan, value: ValueId, size: int, taken: Collection[int] = (),
 
 def is_read_in_few(plan: Plan, value: ValueId, dim: int, count: int) -> bool:
     """Whether an op slices fewer than `count` elements of a dim, perhaps after ops that move or cast the value."""
-    program, classes = plan.source.program, plan.source.classes
-    moved = program.downstream([value], attrgetter("passes_on"))
-    reads = ((node.signature.operand_dims[position], each) for each in moved for node, position in program.reads(each))
-    return any(
-        digit.reach is not None and digit.reach.extent < count
-        for dims, each in reads
-        for at, digits in enumerate(dims)
-        if classes.of(each, at) == classes.of(value, dim)
-        for digit in digits
+    source = plan.source
+    slices = (
+        (each, at)
+        for each in source.program.downstream([value], attrgetter("passes_on"))
+        for node, position in source.program.reads(each)
+        for at, digits in enumerate(node.signature.operand_dims[position])
+        if any(digit.reach is not None and digit.reach.extent < count for digit in digits)
     )
+    # Few programs slice what they store: the classes of all their dims are not asked before that is known.
+    return any(source.classes.of(*each) == source.classes.of(value, dim) for each in slices)
