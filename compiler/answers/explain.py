@@ -419,7 +419,8 @@ def _ahead(plan: State, move: Move) -> Iterator[Reason]:
     host = move.during or move.trip_ahead or move
     node = use_of(plan, host)
     where = line_of_op(plan, node) if node is not None else None
-    whose = "its use" if host is move and move.trip_ahead is None else f"the use of `{plan.source.addresses.names[host.value]}`"
+    name = plan.source.addresses.names[parameter(plan, host.value)]
+    whose = "its use" if host is move and move.trip_ahead is None else f"the use of `{name}`"
     when = " in the trip before" if move.trip_ahead is not None else ""
     yield Reason(f"it starts with {whose}{at_line(where)}{when}: {waits}", 1, where)
     tried = sorted(ahead.exposed)

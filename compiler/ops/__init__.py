@@ -12,6 +12,7 @@
     jax_expansions          primitives that JAX writes with others
     bind                    runs an op, or a block of ops, on whole arrays or on one device's part of each
       index_operands        reads and writes at positions that XLA would otherwise merge or overflow
+      prefetch              a scan that gathers for the next trip while a trip runs
       barrier               an optimization barrier, left out on XLA:CPU
       shard_map             the body of a user's `shard_map`
         mapped_collectives  its collectives, where `jax.vmap` runs it

@@ -46,8 +46,20 @@ class _Sent:
     """How long it takes, in all trips of the loops around it."""
 
 
+@dataclass(slots=True)
+class _Link:
+    """The one link that all that is sent uses in turn."""
+
+    free: float = 0.0
+
+    def end(self, begin: float, seconds: float) -> float:
+        """When what is sent is there, if it begins then or once the link is free."""
+        self.free = max(begin, self.free) + seconds
+        return self.free
+
+
 class _Clock(Protocol):
-    """What a device computes and what is sent, in order. All that is sent uses one link in turn."""
+    """What a device computes and what is sent, in order."""
 
     sent: list[_Sent]
 
@@ -92,15 +104,15 @@ class _Program:
         starting = dict[int, list[int]]()
         for number, host in enumerate(self.hosts(most)):
             starting.setdefault(host, []).append(number)
-        ends, number, waited, link, found = dict[int, float](), 0, 0.0, 0.0, list[float]()
+        ends, number, waited, link, found = dict[int, float](), 0, 0.0, _Link(), list[float]()
         for each in self.sent:
             now = waited + each.after
             if _may_start_earlier(each.move):
                 for started in starting.get(number, ()):
-                    ends[started] = link = max(now, link) + self.gathers[started].seconds
+                    ends[started] = link.end(now, self.gathers[started].seconds)
                 end, number = ends[number], number + 1
             else:
-                end = link = max(now, link) + each.seconds
+                end = link.end(now, each.seconds)
             found.append(max(0.0, end - now))
             waited += found[-1]
         return found
@@ -136,19 +148,19 @@ class _Trip:
 
     def waiting(self, most: int) -> list[float]:
         ahead, last = self.ahead(most), self.gathers[-1]
-        ends, link, waited, found = {id(each): 0.0 for each in ahead}, 0.0, 0.0, list[float]()
+        ends, link, waited, found = {id(each): 0.0 for each in ahead}, _Link(), 0.0, list[float]()
         for trip in range(2):
             found, begin = list[float](), trip * (self.end - self.begin) / self.trips
             for each in self.gathers[len(ahead) :]:
-                ends[id(each)] = link = max(begin + waited, link) + each.seconds / self.trips
+                ends[id(each)] = link.end(begin + waited, each.seconds / self.trips)
             for each in self.sent:
                 now = begin + waited + (each.after - self.begin) / self.trips
                 if (end := ends.pop(id(each), None)) is None:
-                    end = link = max(now, link) + each.seconds / self.trips
+                    end = link.end(now, each.seconds / self.trips)
                 found.append(max(0.0, end - now))
                 waited += found[-1]
                 for started in ahead if each is last else ():
-                    ends[id(started)] = link = max(now + found[-1], link) + started.seconds / self.trips
+                    ends[id(started)] = link.end(now + found[-1], started.seconds / self.trips)
         return [each * self.trips for each in found]
 
     def start(self, most: int) -> None:

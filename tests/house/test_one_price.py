@@ -43,8 +43,6 @@ NEEDED = {
     "compiler/structure/attention_keys.py:_smallest": "which of several values is the keys of an attention",
     "rewrites/decide/ahead.py:_room": MEMORY,
     "rewrites/decide/ahead.py:_seconds": "an op takes as long as its flops do, or what it reads and writes",
-    "rewrites/decide/ahead.py:_started_ahead": MEMORY,
-    "rewrites/decide/ahead.py:waiting": "on a clock, what is sent begins when it can, and when the link is free",
     "rewrites/decide/choices.py:least": FILTER,
     "rewrites/decide/choices.py:price": FILTER,
     "rewrites/decide/deferred_reductions.py:growing": FILTER,
