@@ -2,6 +2,7 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 import re
 from collections.abc import Callable
@@ -152,13 +153,9 @@ def test_a_prefetch_of_what_the_trip_before_makes_is_refused() -> None:
     (body,) = scan.regions
     start = next(op for op in body.block.ops if isinstance(op, spmd.PrefetchOp))
     start.operands[0] = body.block.args[scan.entry.carries.start]
+    skewed = prefetch.Skewed(body.block, lambda op, given: bind.run_op(op, given, ()))
     with pytest.raises(pt.Error, match="depends on the trip before"):
-        prefetch.scan(
-            prefetch.Skewed(body.block, lambda op, given: bind.run_op(op, given, ())),
-            scan.entry,
-            [jnp.zeros(())] * len(scan.operands),
-            scan.params,
-        )
+        prefetch.scan(skewed, scan.entry, [jnp.zeros(())] * len(scan.operands), scan.params)
 
 
 def test_a_plan_says_what_starts_a_trip_ahead_and_what_a_device_waits_for() -> None:
