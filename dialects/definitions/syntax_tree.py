@@ -382,14 +382,22 @@ class Definition:
     @property
     def is_elementwise(self) -> bool:
         """Whether each element is computed from those of the operands at its own index."""
-        return not self.at and all(read.dims == self.targets[0].dims for read in self.reads())
+        return not self.at and not self.takes_whole_dims and all(read.dims == self.targets[0].dims for read in self.reads())
+
+    @property
+    def terms(self) -> list[Term]:
+        """The terms of the body and of the targets' dims."""
+        return [*nodes(self.body), *(dim for target in self.targets for dim in target.dims)]
+
+    @cached_property
+    def takes_whole_dims(self) -> bool:
+        """Whether an element needs all of a dim, as one of a Cholesky factor does."""
+        return any(isinstance(each, Whole) for each in self.terms)
 
     @cached_property
     def maps(self) -> bool:
         """Whether each element of a result comes from few elements of the operands, so that its uses can compute it again."""
-        terms = [*nodes(self.body), *(dim for target in self.targets for dim in target.dims)]
-        folds = [each for each in terms if isinstance(each, Fold)]
-        return all(map(_has_one_term, folds)) and not any(isinstance(each, Whole) for each in terms)
+        return not self.takes_whole_dims and all(_has_one_term(each) for each in self.terms if isinstance(each, Fold))
 
     @cached_property
     def apart(self) -> bool:

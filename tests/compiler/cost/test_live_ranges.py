@@ -71,7 +71,7 @@ def test_temporaries_in_arrays(name: str) -> None:
 
 def test_what_is_never_stored_depends_on_the_definition_of_an_op() -> None:
     maps = "add tanh select_n reshape transpose concatenate pad rev dynamic_slice tag".split()
-    others = "dot_general reduce_sum argmax cumsum sort gather scatter_add dynamic_update_slice".split()
+    others = "dot_general reduce_sum argmax cumsum sort gather cholesky fft scatter_add dynamic_update_slice".split()
     assert [name for name in (*maps, *others) if traits(definitions[name]).maps] == maps
     updates = ["scatter_add", "dynamic_update_slice"]
     assert [name for name in (*maps, *others) if traits(definitions[name]).in_place] == maps + updates
