@@ -35,7 +35,7 @@ class Skewed:
     def __init__(self, block: Block, run: Run) -> None:
         self.block, self.run = block, run
         starts = [op for op in block.ops if isinstance(op, spmd.PrefetchOp)]
-        self.starts: Mapping[Operation, Cone] = {op: Cone(op.operands[0]) for op in starts}
+        self.starts: Mapping[Operation, Cone] = {op: Cone(block, op.operands[0]) for op in starts}
         self.here = self._here()
 
     def _here(self) -> list[Operation]:
@@ -72,21 +72,18 @@ class Skewed:
 class Cone:
     """The ops of a trip that make a value from its rows and from constants of the loop. A barrier returns its operands."""
 
-    def __init__(self, value: SSAValue) -> None:
+    def __init__(self, block: Block, value: SSAValue) -> None:
         self.value = value
-        self.ops: list[Operation] = []
-        self.leaves: list[BlockArgument] = []
-        self._add(value)
-
-    def _add(self, value: SSAValue) -> None:
-        if isinstance(value, BlockArgument):
-            self.leaves.append(value)
-            return
-        op = cast(Operation, value.owner)
-        for each in [op.operands[cast(OpResult, value).index]] if _keeps(op) else op.operands:
-            self._add(each)
-        if op not in self.ops:
-            self.ops.append(op)
+        needed = {value: None}
+        ops, values = set[Operation](), [value]
+        for each in values:
+            if not isinstance(each, BlockArgument):
+                ops.add(op := cast(Operation, each.owner))
+                behind = [op.operands[cast(OpResult, each).index]] if _keeps(op) else op.operands
+                values += (other for other in behind if other not in needed)
+                needed |= dict.fromkeys(behind)
+        self.leaves = [each for each in needed if isinstance(each, BlockArgument)]
+        self.ops = [op for op in block.ops if op in ops]
 
     def made(self, run: Run, arguments: Arguments, start: Sequence[Array] = ()) -> Array:
         """The value of these arguments; made no sooner than `start`, if there is one."""
