@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from jax import Array
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import spmd
 from ...dialects.array import Barrier
@@ -35,7 +35,7 @@ class Skewed:
     def __init__(self, block: Block, run: Run) -> None:
         self.block, self.run = block, run
         starts = [op for op in block.ops if isinstance(op, spmd.PrefetchOp)]
-        self.starts: Mapping[Operation, Cone] = {op: Cone(op.operands[0]) for op in starts}
+        self.starts: Mapping[Operation, Cone] = {op: Cone(op.operands[0], block) for op in starts}
         self.here = self._here()
 
     def _here(self) -> list[Operation]:
@@ -72,21 +72,13 @@ class Skewed:
 class Cone:
     """The ops of a trip that make a value from its rows and from constants of the loop. A barrier returns its operands."""
 
-    def __init__(self, value: SSAValue) -> None:
-        self.value = value
-        self.ops: list[Operation] = []
-        self.leaves: list[BlockArgument] = []
-        self._add(value)
-
-    def _add(self, value: SSAValue) -> None:
-        if isinstance(value, BlockArgument):
-            self.leaves.append(value)
-            return
-        op = cast(Operation, value.owner)
-        for each in [op.operands[cast(OpResult, value).index]] if _keeps(op) else op.operands:
-            self._add(each)
-        if op not in self.ops:
-            self.ops.append(op)
+    def __init__(self, value: SSAValue, block: Block) -> None:
+        self.value, self.ops, needed = value, list[Operation](), {value}
+        for op in reversed(list(block.ops)):
+            if made := needed.intersection(op.results):
+                self.ops.insert(0, op)
+                needed.update([op.operands[cast(OpResult, each).index] for each in made] if _keeps(op) else op.operands)
+        self.leaves = [each for each in block.args if each in needed]
 
     def made(self, run: Run, arguments: Arguments, start: Sequence[Array] = ()) -> Array:
         """The value of these arguments; made no sooner than `start`, if there is one."""
