@@ -120,11 +120,11 @@ def _ahead(plan: State) -> Iterator[str]:
     for title, found in (("ahead of their uses", outside), ("in loops a trip ahead", inside)):
         if found:
             # Loops in each other hold what is ahead in all of them; loops one after another do not.
-            most = max(sum(every[each].bytes for each in {region, *program.outward(region)} & {*found}) for region in found)
+            held = [sum(every[each].bytes for each in {region, *program.outward(region)} & {*found}) for region in found]
             before = sum(every[each].exposed[0] for each in found)
             after = sum(every[each].exposed[every[each].bytes] for each in found)
             hides = f"a device of {chip} is estimated to wait {of_seconds(after)} in a call, and not {of_seconds(before)}"
-            yield f"gathers start {title}, {of_bytes(most)} at most: {hides}"
+            yield f"gathers start {title}, {of_bytes(max(held))} at most: {hides}"
 
 
 def _loops(plan: State) -> Iterator[str]:
