@@ -427,7 +427,8 @@ def _ahead(plan: State, move: Move) -> Iterator[Reason]:
     beside = [tried[at] for at in (tried.index(ahead.bytes) - 1, tried.index(ahead.bytes) + 1) if 0 <= at < len(tried)]
     others = ", ".join(f"{of_seconds(ahead.exposed[each])} with {of_bytes(each)}" for each in beside)
     now = f"{of_seconds(ahead.exposed[ahead.bytes])} with {of_bytes(ahead.bytes)} gathered ahead"
-    yield Reason(f"in a call a device waits {now} ({others}); there is memory for {of_bytes(ahead.room)}", 1)
+    place = "in all trips of the loop" if move.region else "in a call"
+    yield Reason(f"{place} a device waits {now} ({others}); there is memory for {of_bytes(ahead.room)}", 1)
 
 
 def _lost(plan: State, move: Move, axis: Place) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from jax import Array
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from ...dialects import spmd
 from ...dialects.array import Barrier
@@ -35,7 +35,7 @@ class Skewed:
     def __init__(self, block: Block, run: Run) -> None:
         self.block, self.run = block, run
         starts = [op for op in block.ops if isinstance(op, spmd.PrefetchOp)]
-        self.starts: Mapping[Operation, Cone] = {op: Cone(block, op.operands[0]) for op in starts}
+        self.starts: Mapping[Operation, Cone] = {op: Cone(op.operands[0], block) for op in starts}
         self.here = self._here()
 
     def _here(self) -> list[Operation]:
@@ -72,18 +72,13 @@ class Skewed:
 class Cone:
     """The ops of a trip that make a value from its rows and from constants of the loop. A barrier returns its operands."""
 
-    def __init__(self, block: Block, value: SSAValue) -> None:
-        self.value = value
-        needed = {value: None}
-        ops, values = set[Operation](), [value]
-        for each in values:
-            if not isinstance(each, BlockArgument):
-                ops.add(op := cast(Operation, each.owner))
-                behind = [op.operands[cast(OpResult, each).index]] if _keeps(op) else op.operands
-                values += (other for other in behind if other not in needed)
-                needed |= dict.fromkeys(behind)
-        self.leaves = [each for each in needed if isinstance(each, BlockArgument)]
-        self.ops = [op for op in block.ops if op in ops]
+    def __init__(self, value: SSAValue, block: Block) -> None:
+        self.value, self.ops, needed = value, list[Operation](), {value}
+        for op in reversed(list(block.ops)):
+            if made := needed.intersection(op.results):
+                self.ops.insert(0, op)
+                needed.update([op.operands[cast(OpResult, each).index] for each in made] if _keeps(op) else op.operands)
+        self.leaves = [each for each in block.args if each in needed]
 
     def made(self, run: Run, arguments: Arguments, start: Sequence[Array] = ()) -> Array:
         """The value of these arguments; made no sooner than `start`, if there is one."""

@@ -31,6 +31,7 @@ NEEDED = {
     "compiler/advice/redundancy.py:silent": TEXT,
     "compiler/advice/redundancy.py:silent_rows": TEXT,
     "compiler/answers/expect.py:_heaviest": TEXT,
+    "compiler/answers/summary.py:_ahead": "what a device holds ahead at once: of loops in each other, most",
     "compiler/answers/summary.py:_summary": TEXT,
     "compiler/cost/collectives.py:_of_one_device": "of the devices of several sets, one that receives most",
     "compiler/cost/loops.py:main_loops": MAIN,
