@@ -117,13 +117,13 @@ def _ahead(plan: State) -> Iterator[str]:
     chip, every, program = plan.mesh.chip.name, plan.decisions.ahead, plan.decisions.placements.program
     outside = [region for region, ahead in every.items() if ahead.bytes and not region]
     inside = [region for region, ahead in every.items() if ahead.bytes and region]
-    for title, found in (("ahead of their uses", outside), ("in loops a trip ahead", inside)):
+    for title, of, found in (("in loops a trip ahead", "in these", inside), ("ahead of their uses", "in a call", outside)):
         if found:
             # Loops in each other hold what is ahead in all of them; loops one after another do not.
             held = [sum(every[each].bytes for each in {region, *program.outward(region)} & {*found}) for region in found]
             before = sum(every[each].exposed[0] for each in found)
             after = sum(every[each].exposed[every[each].bytes] for each in found)
-            hides = f"a device of {chip} is estimated to wait {of_seconds(after)} in a call, and not {of_seconds(before)}"
+            hides = f"a device of {chip} is estimated to wait {of_seconds(after)} {of}, and not {of_seconds(before)}"
             yield f"gathers start {title}, {of_bytes(max(held))} at most: {hides}"
 
 

@@ -177,9 +177,12 @@ def decide_all(table: Table, donated: Callable[[Placements], int] = lambda _: 0)
 
 
 def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> Decisions:
-    """The decisions in which gathers start ahead of their uses where that saves time; none does with loops or device sets."""
+    """The decisions in which gathers start ahead of their uses where that saves time; none does on device sets.
+
+    With ranges on loops, those in scans may, in the trips of these loops.
+    """
     placements = found.placements
-    if placements.table.has_loops or placements.table.sets is not None:
+    if placements.table.sets is not None:
         return found
     scans = [region for region in _scans(placements.program) if any(_is_of_rows(move, region) for move in found.moves)]
     if not scans and sum(map(_may_start_earlier, found.moves)) < 2:
@@ -194,7 +197,7 @@ def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> De
                 # What is hidden in a loop takes no time around it.
                 each.seconds = ahead.seconds[each.move]
     whole = _Program(placements, sent)
-    if len(whole.gathers) > 1:
+    if len(whole.gathers) > 1 and not placements.table.has_loops:
         found.ahead[0] = _started(whole, _room(found, donated))
     return found
 

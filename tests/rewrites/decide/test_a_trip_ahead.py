@@ -117,6 +117,22 @@ def test_the_first_gathers_of_a_trip_start_in_the_trip_before_and_are_as_many() 
     )
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_scan_in_a_micro_batch_gathers_for_its_next_trip(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plan() -> pt.Plan:
+        tactics: list[pt.Tactic] = [pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="params")]
+        tactics.insert(0 if first else 2, pt.Microbatch(4, inputs="x"))
+        return pt.plan(jax.value_and_grad(recomputed), pt.Mesh(data=8), *ARGS).apply(*tactics)
+
+    plain = plan().compile()(*ARGS)
+    assert a_trip_ahead(plan())
+    monkeypatch.setattr(bind, "platform", lambda: "gpu")
+    ahead, whole = plan().compile()(*ARGS), jax.value_and_grad(recomputed)(*ARGS)
+    for one, other, right in zip(*map(jax.tree.leaves, (ahead, plain, whole)), strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, right, rtol=0, atol=2e-4 * float(jnp.abs(right).max()))
+
+
 def test_a_body_says_what_starts_for_the_next_trip_and_where() -> None:
     assert "spmd.prefetch" in str(PLAN.spmd())
     lowers_from_its_text(PLAN)
