@@ -111,8 +111,7 @@ def _scan(params: ParamsAttr, inputs: Sequence[Array], bodies: Sequence[Body]) -
     (body,) = bodies
     entry = entries_of("lax.scan", params, 1)
     how = {key: params[key] for key in ("length", "reverse", "unroll")}
-    if isinstance(body, _Prefetching) and how["length"] != 1 and platform() != "cpu":
-        # XLA:CPU runs one op after another.
+    if isinstance(body, _Prefetching) and how["length"] != 1:
         return prefetch.scan(body.skewed, entry, inputs, params)
     first, rows = list(inputs[entry.carries]), list(inputs[entry.rows])
 
@@ -163,22 +162,22 @@ def run_block(block: Block, inputs: Sequence[Array], foreign: Sequence[object] =
 
 
 def _body(block: Block, foreign: Sequence[object], run: RunOp, bodies: Mapping[Block, Body]) -> Body:
-    """A region as a function."""
-    body = _traced(partial(_run_ops, block, foreign=foreign, run=run, bodies=bodies), block)
-    if not prefetch.is_skewed(block):
-        return body
-    return _Prefetching(body, prefetch.Skewed(block, partial(_run_inner, foreign=foreign, run=run, bodies=bodies)))
+    """A region as a function. XLA:CPU runs one op after another, so that no trip gathers for the next one there."""
+    traced = partial(_traced, partial(_run_ops, block, foreign=foreign, run=run, bodies=bodies), block)
+    if platform() == "cpu" or not prefetch.is_skewed(block):
+        return traced()
+    return _Prefetching(traced, prefetch.Skewed(block, partial(_run_inner, foreign=foreign, run=run, bodies=bodies)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Prefetching:
-    """The body of a scan that starts gathers of the next trip, if trips run so; called, each trip makes its own."""
+    """The body of a scan whose trips gather for the next ones; called, a trip makes its own."""
 
-    body: Body
+    traced: Callable[[], Body]
     skewed: prefetch.Skewed
 
     def __call__(self, *given: Array) -> list[Array]:
-        return self.body(*given)
+        return self.traced()(*given)
 
 
 def _traced(run: Callable[[Sequence[Array]], list[Array]], block: Block) -> Body:
