@@ -184,7 +184,8 @@ def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> De
     placements = found.placements
     if placements.table.sets is not None:
         return found
-    scans = [region for region in _scans(placements.program) if any(_is_of_rows(move, region) for move in found.moves)]
+    sending = {move.region for move in found.moves if move.communicates}
+    scans = [region for region in _scans(placements.program) if region in sending]
     if not scans and sum(map(_may_start_earlier, found.moves)) < 2:
         return found
     after = _computed(placements)
@@ -229,10 +230,6 @@ def _sent(found: Decisions, after: Sequence[float]) -> list[_Sent]:
 def _may_start_earlier(move: Move) -> bool:
     """Whether a move is a gather that waits for what starts its use, outside of loops and branches."""
     return move.waits and bool(move.uses) and not move.region
-
-
-def _is_of_rows(move: Move, region: int) -> bool:
-    return move.region == region and move.communicates
 
 
 def may_start_a_trip_ahead(program: Program, move: Move) -> bool:
