@@ -416,7 +416,7 @@ def _ahead(plan: State, move: Move) -> Iterator[Reason]:
     if not move.waits and move.trip_ahead is None:
         yield Reason(waits, 1)
         return
-    host = move.during or move.trip_ahead or move
+    host = move.host or move
     node = use_of(plan, host)
     where = line_of_op(plan, node) if node is not None else None
     name = plan.source.addresses.names[parameter(plan, host.value)]

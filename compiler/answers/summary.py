@@ -114,17 +114,17 @@ def _device_sets(plan: State) -> Iterator[str]:
 
 def _ahead(plan: State) -> Iterator[str]:
     """Yields a line if gathers start ahead of their uses, and one if some in loops start a trip ahead."""
-    chip, every, program = plan.mesh.chip.name, plan.decisions.ahead, plan.decisions.placements.program
+    chip, every = plan.mesh.chip.name, plan.decisions.ahead
     outside = [region for region, ahead in every.items() if ahead.bytes and not region]
     inside = [region for region, ahead in every.items() if ahead.bytes and region]
     for title, of, found in (("in loops a trip ahead", "in these", inside), ("ahead of their uses", "in a call", outside)):
         if found:
             # Loops in each other hold what is ahead in all of them; loops one after another do not.
-            held = [sum(every[each].bytes for each in {region, *program.outward(region)} & {*found}) for region in found]
+            held = max(map(plan.decisions.bytes_ahead, found))
             before = sum(every[each].exposed[0] for each in found)
             after = sum(every[each].exposed[every[each].bytes] for each in found)
             hides = f"a device of {chip} is estimated to wait {of_seconds(after)} {of}, and not {of_seconds(before)}"
-            yield f"gathers start {title}, {of_bytes(max(held))} at most: {hides}"
+            yield f"gathers start {title}, {of_bytes(held)} at most: {hides}"
 
 
 def _loops(plan: State) -> Iterator[str]:

@@ -188,18 +188,18 @@ def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> De
     scans = [region for region in _scans(placements.program) if region in sending]
     if not scans and sum(map(_may_start_earlier, found.moves)) < 2:
         return found
-    after = _computed(placements)
+    after, room = _computed(placements), _room(found, donated)
     sent = _sent(found, after)
     for region in scans:
         trip = _Trip(placements, sent, region, after)
         if trip.gathers:
-            found.ahead[region] = ahead = _started(trip, _room(found, donated))
+            found.ahead[region] = ahead = _started(trip, room - found.bytes_ahead(region))
             for each in trip.sent:
                 # What is hidden in a loop takes no time around it.
                 each.seconds = ahead.seconds[each.move]
     whole = _Program(placements, sent)
     if len(whole.gathers) > 1 and not placements.table.has_loops:
-        found.ahead[0] = _started(whole, _room(found, donated))
+        found.ahead[0] = _started(whole, room - max(map(found.bytes_ahead, found.ahead), default=0))
     return found
 
 
@@ -259,7 +259,7 @@ def _scans(program: Program) -> Iterator[int]:
 
 
 def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:
-    """The bytes that may yet be gathered ahead: of the memory that a mesh says, or a share of what a device stores anyway."""
+    """The bytes that may be gathered ahead: of the memory that a mesh says, or a share of what a device stores anyway."""
     chip, (arguments, results) = found.placements.program.mesh.chip, bytes_of_ends(found.placements)
     stored = sum(arguments) + sum(results) + live_ranges(found, arguments).peak.bytes
     free = max(0, chip.memory - stored + donated(found.placements))

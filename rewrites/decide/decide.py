@@ -91,6 +91,11 @@ class Move:
         return self.anchor != NO_VALUE
 
     @property
+    def host(self) -> Move | None:
+        """The move with whose use it starts, of this trip or of the one before; None if it starts with its own."""
+        return self.during or self.trip_ahead
+
+    @property
     def start(self) -> ValueId:
         """The value for which it waits; none if it does not wait."""
         return (self.during or self).anchor
@@ -158,6 +163,11 @@ class Decisions:
         """Whether the same ops run in the same way and let the same sums wait, so that values move alike."""
         ours, theirs = ((p.nodes, p.homes, p.sources, p.reduced_at_def, p.results) for p in (self.placements, other.placements))
         return ours == theirs and self.carried == other.carried
+
+    def bytes_ahead(self, region: int) -> int:
+        """The bytes that gathers bring ahead of their uses: in a loop and in those around it, or around all loops (0)."""
+        around = {region, *self.placements.program.outward(region)}
+        return sum(self.ahead[each].bytes for each in around if each in self.ahead)
 
     def orders(self) -> Mapping[tuple[Place, int], int]:
         """(loop, region) -> the order in which its trips run, 1 or -1, if values go on from trip to trip there.

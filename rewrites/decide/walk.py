@@ -33,7 +33,7 @@ class Walk(ABC, Generic[T]):
         self.following: dict[Move, list[Move]] = {}
         """The moves that start with the use of another one, until it is read."""
         for move in decisions.moves:
-            if (host := move.during or move.trip_ahead) is not None:
+            if (host := move.host) is not None:
                 self.following.setdefault(host, []).append(move)
 
     def body(self, region: int) -> None:

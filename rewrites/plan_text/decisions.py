@@ -83,7 +83,7 @@ def _note_moves(decisions: Decisions, notes: Notes) -> None:
             None if move.before is None else numbers[move.before],
             tuple(sorted(numbers[each] for each in move.together)),
             move.waits,
-            None if (host := move.during or move.trip_ahead) is None else numbers[host],
+            None if (host := move.host) is None else numbers[host],
             not move.shared,
             tuple(each + 1 for each in causes_of(decisions, move, *move.path.steps)),
         )

@@ -11,7 +11,7 @@ from root import ROOT
 
 FILES = sorted(path for room in ("compiler", "dialects", "rewrites") for path in (ROOT / room).rglob("*.py"))
 AMOUNTS = {"misses", "bytes", "nbytes", "flops", "seconds", "received", "collectives", "local_bytes", "home_bytes"}
-OF_PLANS = {"bytes_per_device", "flops_per_device", "bytes_received", "peak_bytes", "known_flops", "computed"}
+OF_PLANS = {"bytes_per_device", "flops_per_device", "bytes_received", "peak_bytes", "bytes_ahead", "known_flops", "computed"}
 COSTS = AMOUNTS | OF_PLANS
 ORDERS = {"min", "max", "sorted", "sort", "nsmallest", "nlargest", "heappush", "insort"}
 # Calls whose result is a cost if their argument is.
@@ -43,6 +43,7 @@ NEEDED = {
     "compiler/shell/screen.py:_shown": TEXT,
     "compiler/structure/attention_keys.py:_smallest": "which of several values is the keys of an attention",
     "rewrites/decide/ahead.py:_room": MEMORY,
+    "rewrites/decide/ahead.py:_started_ahead": MEMORY,
     "rewrites/decide/ahead.py:_seconds": "an op takes as long as its flops do, or what it reads and writes",
     "rewrites/decide/choices.py:least": FILTER,
     "rewrites/decide/choices.py:price": FILTER,
