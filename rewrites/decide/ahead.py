@@ -129,12 +129,9 @@ class _Trip:
     trip before.
     """
 
-    def __init__(self, placements: Placements, sent: Sequence[_Sent], region: int, after: Sequence[float]) -> None:
-        program = placements.program
-        inside = {each for each in range(region, len(program.regions)) if region in program.outward(each)}
-        numbers = [node.number for node in program.nodes if node.region in inside]
-        self.sent = [each for each in sent if each.move.region in inside]
-        self.begin, self.end = after[numbers[0]], after[numbers[-1] + 1]
+    def __init__(self, placements: Placements, sent: list[_Sent], region: int, span: tuple[float, float]) -> None:
+        program, self.sent = placements.program, sent
+        self.begin, self.end = span
         self.trips = program.likely_trips(region)
         self.gathers = [each for each in self.sent if each.move.region == region and may_start_a_trip_ahead(program, each.move)]
         self.sizes = [placements.local_bytes(each.move.value, each.move.target) for each in self.gathers]
@@ -185,13 +182,17 @@ def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> De
     if placements.table.sets is not None:
         return found
     sending = {move.region for move in found.moves if move.communicates}
-    scans = [region for region in _scans(placements.program) if region in sending]
-    if not scans and sum(map(_may_start_earlier, found.moves)) < 2:
+    loops = [region for region in scans(placements.program) if region in sending]
+    if not loops and sum(map(_may_start_earlier, found.moves)) < 2:
         return found
     after, room = _computed(placements), _room(found, donated)
-    sent = _sent(found, after)
-    for region in scans:
-        trip = _Trip(placements, sent, region, after)
+    sent, inside = _sent(found, after), dict[int, list[_Sent]]()
+    for each in sent:
+        for region in placements.program.outward(each.move.region):
+            inside.setdefault(region, []).append(each)
+    spans = _spans(placements.program, after) if loops else {}
+    for region in loops:
+        trip = _Trip(placements, inside[region], region, spans[region])
         if trip.gathers:
             found.ahead[region] = ahead = _started(trip, room - found.bytes_ahead(region))
             for each in trip.sent:
@@ -233,12 +234,12 @@ def _may_start_earlier(move: Move) -> bool:
 
 
 def may_start_a_trip_ahead(program: Program, move: Move) -> bool:
-    """Whether a move in the body of a scan is a gather of what does not depend on the trips before.
+    """Whether a move, in the body of a scan, is a gather of what does not depend on the trips before.
 
     It is of a parameter's rows, as they are, moved or cast.
     """
     alone = move.before is None and not move.together and not move.waits and not move.pending and bool(move.uses)
-    if not (alone and move.communicates and move.region in _scans(program)):
+    if not (alone and move.communicates):
         return False
     values = [move.value]
     for value in values:
@@ -250,12 +251,21 @@ def may_start_a_trip_ahead(program: Program, move: Move) -> bool:
     return True
 
 
-def _scans(program: Program) -> Iterator[int]:
+def scans(program: Program) -> Iterator[int]:
     """Yields the bodies of scans of more than one trip."""
     controls: Iterator[Control] = (control for controls in program.controls for control in controls)
     for control in controls:
         if control.op.name == "lax.scan" and program.regions[control.regions[0]].trips > 1:
             yield control.regions[0]
+
+
+def _spans(program: Program, after: Sequence[float]) -> dict[int, tuple[float, float]]:
+    """For each loop and branch, the seconds that a device has computed before it, and after it."""
+    found = dict[int, tuple[float, float]]()
+    for node in program.nodes:
+        for region in program.outward(node.region):
+            found[region] = found.get(region, (after[node.number],))[0], after[node.number + 1]
+    return found
 
 
 def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:

@@ -12,7 +12,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Loop
 from ...dialects.ranges.factor import Factor
-from ..decide.ahead import may_start_a_trip_ahead
+from ..decide.ahead import may_start_a_trip_ahead, scans
 from ..decide.decide import SELECTED, Decisions, Move, first_use, mismatches
 from ..decide.deferred_reductions import DeferredReduction, is_linear, is_sum, kept
 from ..decide.placements import Placements
@@ -160,7 +160,7 @@ def _check_start(decisions: Decisions, move: Move) -> None:
     """Whether a move that starts with an earlier use waits for it, and what it reads is there then."""
     program, host = decisions.placements.program, move.during
     if (later := move.trip_ahead) is not None and not (
-        later.region == move.region and later.uses and may_start_a_trip_ahead(program, move)
+        later.region == move.region in scans(program) and later.uses and may_start_a_trip_ahead(program, move)
     ):
         title = "a move starts `during` one whose use is not before its own: in a scan, a gather of rows can"
         raise refused(_node(program.nodes, first_use(move)[0]), title, "take `during ...` off")
