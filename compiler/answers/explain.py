@@ -25,7 +25,7 @@ from ..advice.conflicts import Conflict, claims_text, its_own, met_at
 from ..advice.open_stops import open_stops, passed_stops
 from ..advice.stops import Stop, stops
 from ..cost.collectives import Collective, bytes_per_device, end_of, of_move, of_relaid, use_of
-from ..cost.device_sets import reason, relaid, transfers, where_given
+from ..cost.device_sets import made_again, reason, relaid, transfers, where_given
 from ..cost.flops import in_blocks, shown_op_name, work
 from ..cost.memory import peak_bytes
 from ..cost.op_strategies import lines
@@ -316,6 +316,10 @@ def _device_sets(plan: State, value: ValueId) -> Iterator[Reason]:
         if each.number == value:
             text = f"crosses to {each.target} for `{each.use}`{at_line(each.line)}, which runs there: {each.why}"
             yield Reason(f"{text}; each device receives {each.bytes:,} bytes", 1, each.line)
+    for each in made_again(plan):
+        if value in each.node.results:
+            takes, crossing = (_time(way.with_starts) for way in (each.ways.again, each.ways.crossing))
+            yield Reason(f"made again on {coordinates(each.on)}, which takes {takes}: to cross would take {crossing}", 1)
 
 
 def _reconciled(plan: State, number: NodeId, axis: Place) -> Iterator[Reason]:

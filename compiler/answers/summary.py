@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...dialects.ground.amounts import counted, exact_bytes, of_bytes, of_flops, of_seconds
-from ...rewrites.decide.device_sets import coordinates
+from ...rewrites.decide.device_sets import coordinates, free
 from ..advice.conflicts import conflict, out_of_order, warning
 from ..advice.large_values import best_in_parts
 from ..advice.open_conflicts import open_keys
@@ -21,8 +21,8 @@ from ..advice.stops import TRIED, Stop, split_text, stops
 from ..advice.ways_out import to_take
 from ..cost.collectives import bytes_by_axes, bytes_per_device, counts, received_on
 from ..cost.counts import bytes_received
-from ..cost.device_sets import transfers
-from ..cost.flops import computed_on, flops_per_device
+from ..cost.device_sets import made_again, transfers
+from ..cost.flops import computed_on, flops_per_device, work
 from ..cost.loops import loops
 from ..cost.memory import memory, memory_on
 from ..gc_pause import without_collector
@@ -100,7 +100,7 @@ def _summary(plan: State) -> Summary:
 
 
 def _device_sets(plan: State) -> Iterator[str]:
-    """Yields a line for each device set of several, and one for each two between which values cross."""
+    """Yields a line for each device set of several, for each two between which values cross, and for what is made again."""
     if (sets := plan.table.sets) is None:
         return
     for on in sets.every:
@@ -110,6 +110,13 @@ def _device_sets(plan: State) -> Iterator[str]:
     for (source, target), found in grouped(transfers(plan), lambda each: (each.source, each.target)).items():
         size = of_bytes(sum(each.bytes for each in found))
         yield f"from {source} to {target}: {counted(len(found), 'value')}, {size} to each device"
+    numbers = free(plan.source.program)
+    arrays = (each for each in made_again(plan) if each.node.number not in numbers)
+    for on, again in grouped(arrays, lambda each: each.on).items():
+        flops = work(plan, (each.node for each in again)).text(number=of_flops)
+        size = of_bytes(int(sum(each.ways.crossing.bytes for each in again if each.ways.is_read)))
+        count = counted(sum(len(each.node.results) for each in again), "value")
+        yield f"made again on {coordinates(on)}: {count}, {flops} for {size} that do not cross"
 
 
 def _ahead(plan: State) -> Iterator[str]:

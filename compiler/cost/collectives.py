@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.decide import Move
 from ...rewrites.decide.device_sets import DeviceSets, coordinates
+from ...rewrites.decide.made_again import moved_on
 from ...rewrites.program.program import Node
 from ...rewrites.redistribute.steps import Step
 from ..inputs.lines import SourceLine, at_line, place_of
@@ -19,7 +20,7 @@ from ..views.view import Cell
 from .as_lowered import Sending, sent, trips_around
 from .causes import Cause, cause_at, causes, causes_text
 from .counts import CountedCollective, Counts, bytes_received, count_collectives
-from .device_sets import Relaid, cause_of_set, moved_on, relaid
+from .device_sets import Relaid, cause_of_set, relaid
 from .relocations import because, parameter
 
 RESULT, ARGUMENT = "the result", "the argument"

@@ -18,7 +18,7 @@ from ...rewrites.redistribute.steps import Bytes
 from ..plan.state import State
 from .as_lowered import sent, trips_around
 from .counts import most
-from .device_sets import crossing_by_axes
+from .device_sets import crossing_by_axes, made_again
 from .flops import flops_per_device, of_each_op
 
 Axes = tuple[str, ...]
@@ -81,12 +81,15 @@ class Cost:
 
 
 def cost(plan: State) -> Cost:
-    """The cost of a call of the plan. What crosses between device sets is received over the axes along which it crosses."""
+    """The cost of a call of the plan. What crosses between device sets is received over the axes along which it crosses.
+
+    What a set makes again, it computes too.
+    """
     return plan.once(_whole)
 
 
 def _whole(plan: State) -> Cost:
-    made = cost_of(plan, plan.decisions.moves, plan.source.program.nodes)
+    made = cost_of(plan, plan.decisions.moves, [*plan.source.program.nodes, *(each.node for each in made_again(plan))])
     if plan.table.sets is None:
         return made
     crossing = {(axes, 0): size for axes, size in crossing_by_axes(plan).items()}

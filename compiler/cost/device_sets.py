@@ -17,8 +17,9 @@ from ...dialects.ground.dtypes import itemsize
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
-from ...rewrites.decide.decide import Decisions, Move
-from ...rewrites.decide.device_sets import DeviceSets, along, coordinates
+from ...rewrites.decide.decide import Decisions
+from ...rewrites.decide.device_sets import DeviceSets, coordinates
+from ...rewrites.decide.made_again import Ways, axes_between
 from ...rewrites.lower.constructors import Global, Globals, Types, on_device, type_of
 from ...rewrites.lower.materialise import Writer
 from ...rewrites.lower.runs import Change
@@ -101,11 +102,20 @@ def relaid(plan: State) -> Sequence[Relaid]:
     return [] if plan.table.sets is None else plan.once(_written).relaid
 
 
+class Again(NamedTuple):
+    """An op that runs on a further set, because that costs less than if what it makes crossed."""
+
+    node: Node
+    on: Mesh
+    ways: Ways
+
+
 class _Written(NamedTuple):
-    """What crosses in a plan's graph, and what is redistributed for that."""
+    """What crosses in a plan's graph, what is redistributed for that, and what is made again instead."""
 
     crossings: Sequence[_Crossing]
     relaid: Sequence[Relaid]
+    again: Sequence[Again]
 
 
 def _written(plan: State) -> _Written:
@@ -113,7 +123,12 @@ def _written(plan: State) -> _Written:
     with without_collector():
         writer = _Writer(decided(plan))
         writer.write()
-    return _Written(writer.crossings, writer.relaid)
+    return _Written(writer.crossings, writer.relaid, writer.noted)
+
+
+def made_again(plan: State) -> Sequence[Again]:
+    """The ops that run on further sets than their own."""
+    return [] if plan.table.sets is None else plan.once(_written).again
 
 
 def crossing_bytes(plan: State) -> int:
@@ -141,27 +156,27 @@ def _transfer(plan: State, sets: DeviceSets, each: _Crossing) -> Transfer:
         coordinates(each.source),
         coordinates(each.target),
         each.node.op_name,
-        reason(plan, sets, each.node),
+        reason(plan, sets, each.node) if sets.ops[each.node.number] is each.target else "it is made again there",
         line_of_op(plan, each.node),
-        tuple(axis for axis, at in along(each.target).items() if along(each.source).get(axis) != at),
+        axes_between(each.source, each.target),
         each.value,
     )
 
 
 class _Writer(Writer):
-    """Writes a graph, and notes what crosses, and what is redistributed for that."""
+    """Writes a graph, and notes what crosses, what is redistributed for that, and what is made again."""
 
     def __init__(self, decisions: Decisions) -> None:
         super().__init__(decisions, partial(_Graph, self))
-        self.crossings, self.relaid = list[_Crossing](), list[Relaid]()
-        self.numbers = dict[SSAValue, ValueId]()
+        self.crossings, self.relaid, self.noted = list[_Crossing](), list[Relaid](), list[Again]()
+        self.values_of = dict[SSAValue, ValueId]()
         """Each device's part of a value -> the value."""
         self.reader: Node | None = None
         """The op that is written, or for which values are redistributed. What is returned is read where it is made."""
 
     def define(self, value: ValueId, made: Global) -> None:
         super().define(value, made)
-        self.numbers.setdefault(on_device(made), value)
+        self.values_of.setdefault(on_device(made), value)
 
     def op(self, nodes: Sequence[Node]) -> None:
         self.reader = nodes[0]
@@ -171,10 +186,17 @@ class _Writer(Writer):
         self.reader = node
         return super().sliced(node, position)
 
+    def once_more(self, node: Node) -> None:
+        assert self.again is not None and self.now is not None, "ops are made again on several device sets"
+        self.noted.append(Again(node, self.now, self.again.ways[self.now][node.number]))
+        reader, self.reader = self.reader, node
+        super().once_more(node)
+        self.reader = reader
+
     def read_by(self, local: SSAValue) -> tuple[ValueId, Node]:
         """The value that crosses, and the op for which it does."""
         assert self.reader is not None, "values cross for an op"
-        known = (self.numbers.get(each) for each in reached([local], _operands))
+        known = (self.values_of.get(each) for each in reached([local], _operands))
         return next(each for each in known if each is not None), self.reader
 
 
@@ -234,9 +256,3 @@ def where_given(plan: State, sets: DeviceSets, value: ValueId) -> str:
     """Why an argument is where it is."""
     claim = sets.claims.arguments.get(value)
     return "it is read there" if claim is None else f"by {plan.cited(claim.tactic)}"
-
-
-def moved_on(sets: DeviceSets, move: Move) -> Mesh:
-    """Where a value is redistributed: a sum where it is made, any other value where it is first read."""
-    first = move.uses[0][0] if move.uses and not move.pending else sets.program.end
-    return sets.of(move.value) if first == sets.program.end else sets.ops[first]

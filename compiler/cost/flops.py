@@ -13,6 +13,7 @@ from ..plan.state import State
 from ..views.grouping import alike
 from .as_lowered import trips_around
 from .counts import most
+from .device_sets import made_again
 from .loops import flops_as_lowered
 
 
@@ -47,8 +48,9 @@ def _in_a_call(plan: State) -> Flops:
 
 
 def computed_on(plan: State, sets: DeviceSets, on: Mesh) -> Flops:
-    """What a device of a set computes in a call."""
-    return work(plan, (node for node in plan.source.program.nodes if sets.ops[node.number] is on))
+    """What a device of a set computes in a call, with what it makes again."""
+    own = (node for node in plan.source.program.nodes if sets.ops[node.number] is on)
+    return work(plan, [*own, *(each.node for each in made_again(plan) if each.on is on)])
 
 
 def on_device(plan: State, node: Node) -> int | None:

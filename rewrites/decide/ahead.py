@@ -26,7 +26,7 @@ from .decide import Ahead, Decisions, Move, decide, first_use
 from .in_memory import within_memory
 from .live_ranges import bytes_of_ends, live_ranges, traits
 from .placements import OpPlacement, Placements
-from .price import START, Price, computed
+from .price import Price, computed
 from .table import Table
 
 COUNTS = 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
@@ -222,8 +222,7 @@ def _sent(found: Decisions, after: Sequence[float]) -> list[_Sent]:
         if move.communicates:
             reader = move if move.uses else readers.get(move, move)
             use = first_use(reader)[0] if reader.uses else NodeId(program.producer[move.value] + 1)
-            seconds = Price.of(program.mesh, [(move.path, 1)]).seconds + START * move.path.collectives
-            seconds *= program.likely_trips(move.region)
+            seconds = Price.of(program.mesh, [(move.path, 1)]).with_starts * program.likely_trips(move.region)
             made.append(_Sent(move, use, after[min(use, program.end)], seconds))
     return sorted(made, key=attrgetter("use"))
 

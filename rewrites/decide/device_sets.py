@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import NamedTuple
 
+from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ..program.program import Control, Node, NodeId, Program, ValueId
 
@@ -131,9 +132,20 @@ def units(program: Program) -> Sequence[int]:
     return found
 
 
+def is_number(program: Program, value: ValueId) -> bool:
+    """Whether a value is an argument that is a number or a key."""
+    return program.producer[value] < 0 and program.types[value].nbytes <= SMALL
+
+
+def arriving(lies: Layout, wanted: Layout) -> Layout:
+    """The layout in which a value arrives on another set for a use: of consecutive blocks only the part that is wanted."""
+    is_part = lies.natural.with_pending(()) is lies and wanted.natural is wanted and lies.covers(wanted)
+    return wanted if is_part else lies
+
+
 def free(program: Program) -> Collection[NodeId]:
     """The ops that depend on nothing but numbers and keys, so that any set can make what they make."""
-    small = {value for value in program.arguments if program.types[value].nbytes <= SMALL}
+    small = {value for value in program.arguments if is_number(program, value)}
     found = dict[NodeId, None]()
     for node in program.nodes:
         is_own = node.region or node.is_border or node.signature.once or node.signature.own or node.op_name == "whole"

@@ -29,7 +29,7 @@ MOST_AXES = 3
 """With how many placed axes ops in conflict and stopped ones are free. With more they stay where they are."""
 
 LITTLE = 2
-"""The flops per element of its largest operand up to which an op computes little."""
+"""The flops per element of its largest operand (on another device set: or result) up to which an op computes little."""
 
 
 class FreeOps:
@@ -192,10 +192,18 @@ class FreeOps:
         return next((each.tactic for each in every if each is not None), 0)
 
 
+def computes_little(node: Node) -> bool:
+    """Whether an op computes little for each element of the largest array that it reads or makes."""
+    ins, outs = node.signature.shapes
+    return _computes_little(node.op_name, node.params, ins, outs, outs)
+
+
 @lru_cache(maxsize=1 << 14)
-def _computes_little(name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Shape, ...]) -> bool:
+def _computes_little(
+    name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Shape, ...], beside: tuple[Shape, ...] = ()
+) -> bool:
     work = flops(name, params, ins, outs)
-    return work is not None and work <= LITTLE * max(map(prod, ins), default=0)
+    return work is not None and work <= LITTLE * max(map(prod, (*ins, *beside)), default=0)
 
 
 def looks_up(node: Node) -> bool:

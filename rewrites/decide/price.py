@@ -52,6 +52,21 @@ class Price(NamedTuple):
         # From the sums, so that as many bytes take as long.
         return cls(seconds(on, received, slow, computed), collectives, held, received)
 
+    @classmethod
+    def sum(cls, every: Iterable[Price]) -> Self:
+        """The price of several steps."""
+        found = [*every]
+        return cls(*map(sum, zip(*found, strict=True))) if found else cls(0, 0)
+
+    @property
+    def with_starts(self) -> float:
+        """The seconds, with those in which the collectives start."""
+        return self.seconds + START * self.collectives
+
+    def spares(self, before: Price, starts: int) -> bool:
+        """Whether this takes less time, with the starts, by as much as so many starts take at least."""
+        return before.with_starts - self.with_starts >= START * starts
+
     def pays(self, before: Price, departs: bool = True) -> bool:
         """Whether this saves enough time to pay for the starts of the collectives that it adds.
 

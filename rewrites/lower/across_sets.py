@@ -1,31 +1,24 @@
 """Writes a device-local program that runs on several device sets: each value on its set, and copies where others read it.
 
-What crosses is a change of layout like a redistribution, to another set. What depends on nothing but numbers and random keys is
-computed on each set instead.
+What crosses is a change of layout like a redistribution, to another set.
 
-    %h on stage=0, read on stage=1                 -->   change %h, a transfer
-    %m = iota on stage=0, read on stage=1 as well  -->   %m = iota on stage=1
+    %h on stage=0, read on stage=1   -->   change %h, a transfer
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Operation, SSAValue
 
-from ...dialects import spmd
-from ...dialects.lax import ConstantOp, LaxOp, RegionOp, WholeOp
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ...dialects.types import ArrayType
-from ..decide.device_sets import SMALL
-from ..emit import again
-from ..program.breadth_first import reached
+from ..decide.device_sets import arriving
 from ..redistribute.steps import Path
-from .constructors import Built, Global, Globals, Types, on_device, type_of
+from .constructors import Global, Globals, Types, on_device, type_of
 from .runs import Change, ChangeOp
 from .to_spmd import Local
 
@@ -44,12 +37,6 @@ class OnSets(Local):
         self.sets = dict[Operation, Mesh]()
         """The device set of each op."""
         self.copies = dict[tuple[SSAValue, ArrayType, Mesh], Global]()
-        self.free = dict[SSAValue, int]()
-        """The values that depend on nothing but numbers and keys, numbered in the order in which they are made."""
-        self.again = dict[tuple[SSAValue, Mesh | None], SSAValue]()
-        """What was made again, and on which set."""
-        self.given_as = dict[SSAValue, SSAValue]()
-        """Copies of arguments that are numbers or keys -> the arguments."""
         self.changes = list[Change]()
         super().__init__(types)
 
@@ -87,18 +74,13 @@ class OnSets(Local):
             self.where.update(zip(self.block.args, sets, strict=True))
 
     def mark(self) -> None:
-        """Notes where the ops run that were written since it was last called, and what another set could make too."""
+        """Notes where the ops run that were written since it was last called."""
         if self.devices is None:
             return
-        new, op = list[Operation](), self.block.last_op
+        op = self.block.last_op
         while op is not None and op not in self.sets:
-            new.append(op)
-            op = op.prev_op
-        for op in reversed(new):
             self.sets[op] = self.devices
-            is_local = isinstance(op, LaxOp | spmd.CoordinateOp) and not isinstance(op, RegionOp | WholeOp)
-            if is_local and all(each in self.free or self.is_small(each) for each in op.operands):
-                self.free.update((each, len(self.free)) for each in op.results)
+            op = op.prev_op
 
     def redistribute(self, sources: Globals, targets: Types, way: Path | None = None) -> Globals:
         if self.devices is not None:
@@ -115,19 +97,16 @@ class OnSets(Local):
         """Writes a redistribution as what a device does."""
         return super().redistribute(sources, targets, way)
 
-    def here(self, source: Global, target: ArrayType | None = None) -> Global:
+    def here(self, source: Global, target: ArrayType) -> Global:
         """The value on the set on which the program is now: itself, or a copy, at best of the part that is wanted."""
         local, type = on_device(source), type_of(source)
         at, here = self.where.get(local, self.devices), self.devices
-        if here is None or at is None or at is here or isinstance(local.owner, ConstantOp):
+        if here is None or at is None or at is here:
             return source
         sent = type.layout.natural.with_pending(())
-        is_part = target is not None and sent is type.layout and target.layout.natural is target.layout
-        wanted = target if is_part and target is not None and sent.covers(target.layout) else type
+        wanted = ArrayType.of(type.dtype, arriving(type.layout, target.layout))
         key = local, wanted, here
-        if key not in self.copies and local in self.free:
-            (self.copies[key],) = self.known([self.made_here(local)], [type])
-        elif key not in self.copies:
+        if key not in self.copies:
             self.copies[key] = self.copied(source, sent, wanted, at)
         return self.copies[key]
 
@@ -142,42 +121,4 @@ class OnSets(Local):
             self.devices = here
         arrives = wanted if sent.covers(wanted.layout) and wanted.layout.natural is wanted.layout else type_of(source)
         (made,) = self.change(Change([type_of(source)], [arrives], is_transfer=True), [on_device(source)])
-        if self.is_small(on_device(source)):
-            self.given_as[on_device(made)] = self.given_as.get(on_device(source), on_device(source))
         return made if arrives is wanted else self.redistribute([made], [wanted])[0]
-
-    def is_small(self, local: SSAValue) -> bool:
-        """Whether a value is an argument that is a number or a key, or a copy of one."""
-        return local in self.given_as or (local.owner is self.block and cast(ArrayType, local.type).nbytes <= SMALL)
-
-    def made_here(self, local: SSAValue) -> SSAValue:
-        """The same value, computed on the set on which the program is now."""
-
-        def before(value: SSAValue) -> Sequence[SSAValue]:
-            return () if self.is_small(value) or (value, self.devices) in self.again else cast(Operation, value.owner).operands
-
-        made = dict[SSAValue, SSAValue]()
-        for value in sorted(reached([local], before), key=lambda each: self.free.get(each, -1)):
-            op = value.owner
-            if (known := self.again.get((value, self.devices))) is not None:
-                made[value] = known
-            elif self.is_small(value):
-                own = self.given_as.get(value, value)
-                made[value] = on_device(self.here(Built(None, own, self.types[own])))
-            elif isinstance(op, ConstantOp):
-                made[value] = value
-            elif value not in made:
-                made.update(self.op_again(cast(Operation, op), made))
-        return made[local]
-
-    def op_again(self, op: Operation, made: Mapping[SSAValue, SSAValue]) -> Mapping[SSAValue, SSAValue]:
-        """Writes an op once more, on what was made of its operands."""
-        new = again(op, [made[each] for each in op.operands], op.result_types)
-        self.block.add_op(new)
-        found = dict[SSAValue, SSAValue](zip(op.results, new.results, strict=True))
-        for old, value in found.items():
-            if old in self.types:
-                # Other kernels of the set may read it too. What has no type stays in its kernel.
-                self.known([value], [self.types[old]])
-                self.again[old, self.devices] = value
-        return found

@@ -24,6 +24,7 @@ from ...dialects.ranges.algebra import Place
 from ...dialects.types import ArrayType
 from ..decide.decide import Decisions, Move, first_use, starter
 from ..decide.deferred_reductions import carried_sum, kept
+from ..decide.made_again import MadeAgain
 from ..decide.placements import Unreduced, boundary
 from ..decide.walk import Walk
 from ..program.program import NO_VALUE, Control, Node, ValueId
@@ -81,6 +82,11 @@ class Writer(Walk[Global]):
         self.where = dict[Global, Mesh | None]()
         """The device set of each value, if there are several."""
         self.crossed = dict[tuple[Global, ArrayType, Mesh | None], Global]()
+        self.again = None if self.sets is None else MadeAgain(decisions, self.sets)
+        self.numbers = dict[Global, ValueId]()
+        """What stands for values where they are made -> the values."""
+        self.made_on = dict[tuple[ValueId, Mesh | None], Global]()
+        """What was made again, and on which set."""
 
     def module(self) -> ModuleOp:
         self.write()
@@ -134,9 +140,30 @@ class Writer(Walk[Global]):
         if self.sets is not None:
             self.where[made] = self.now
         super().define(value, made)
+        if self.sets is not None:
+            self.where.setdefault(self.values[value], self.now)
+            self.numbers.setdefault(self.values[value], value)
+
+    def nearest(self, made: Global) -> Global:
+        """A value where it is made, or made again on the set on which the program is now, if that costs less than to cross."""
+        if self.again is None or self.now is None or self.where.get(made, self.now) is self.now or made not in self.numbers:
+            return made
+        value = self.numbers[made]
+        if (value, self.now) not in self.made_on and (node := self.again.instead(value, self.now)) is not None:
+            self.once_more(node)
+        return self.made_on.get((value, self.now), made)
+
+    def once_more(self, node: Node) -> None:
+        """Writes an op again, on the set on which the program is now."""
+        for value, made in zip(node.results, self.written([node]), strict=True):
+            self.where[made] = self.now
+            home = self.decisions.homes.get(value)
+            self.made_on[value, self.now] = now = made if home is None else self.settled(home, made)
+            self.where.setdefault(now, self.now)
 
     def here(self, made: Global, target: ArrayType) -> Global:
         """A value on the set on which the program is now: of one that is elsewhere, the part that is wanted crosses."""
+        made = self.nearest(made)
         if self.sets is None or self.where.get(made, self.now) is self.now:
             return made
         if (key := (made, target, self.now)) not in self.crossed:
@@ -152,6 +179,7 @@ class Writer(Walk[Global]):
         if len(starts) > 1 and any(each is not now for each in pending):
             return [self.changed([start], [target])[0] for start, target in zip(starts, targets, strict=True)]
         self.go(pending[0] if pending else now)
+        starts = starts if pending else list(map(self.nearest, starts))
         made = self.into.redistribute(starts, targets, way)
         self.where.update(dict.fromkeys(made, self.now))
         self.go(now)
@@ -160,8 +188,8 @@ class Writer(Walk[Global]):
     # --- ops ---------------------------------------------------------------------------------------------------------
 
     def op(self, nodes: Sequence[Node]) -> None:
-        """One op: its operands sliced, its local form emitted, its results built."""
-        node, into = nodes[0], self.into
+        """One op, on its set: its operands sliced, its local form emitted, its results built."""
+        node = nodes[0]
         if len(nodes) > 1 and self.sets is not None:
             sets = {each.number: self.sets.ops[each.number] for each in nodes}
             if len(every := dict.fromkeys(sets.values())) > 1:
@@ -170,7 +198,13 @@ class Writer(Walk[Global]):
                     self.op([each for each in nodes if sets[each.number] is devices])
                 return
         self.go_to_set_of(node)
-        alone = len(nodes) == 1
+        values = node.results if len(nodes) == 1 else [value for each in nodes for value in each.results]
+        for value, made in zip(values, self.written(nodes), strict=True):
+            self.define(value, made)
+
+    def written(self, nodes: Sequence[Node]) -> Globals:
+        """Writes one op on the set on which the program is now."""
+        node, into, alone = nodes[0], self.into, len(nodes) == 1
         wanted, results, types, axes = self.op_types(node) if alone else _all(map(self.op_types, nodes))
         read = self.reads(node) if alone else [made for each in nodes for made in self.reads(each)]
         if self.sets is not None:
@@ -178,10 +212,7 @@ class Writer(Walk[Global]):
         into.open()
         locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
         outs = self.local(node, locals, types) if alone else same_op(node.op, locals, types, into)
-        made = into.close(list(zip(outs, results, strict=True)), axes)
-        values = node.results if alone else [value for each in nodes for value in each.results]
-        for value, result in zip(values, made, strict=True):
-            self.define(value, result)
+        return into.close(list(zip(outs, results, strict=True)), axes)
 
     def local(self, node: Node, locals: list[SSAValue], types: Types) -> list[SSAValue]:
         """Emits the op's local form, as it is placed and with the sum that it carries."""
