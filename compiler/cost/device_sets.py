@@ -188,10 +188,10 @@ class _Writer(Writer):
 
     def once_more(self, node: Node) -> None:
         assert self.again is not None and self.now is not None, "ops are made again on several device sets"
-        self.noted.append(Again(node, self.now, self.again.ways[self.now][node.number]))
         reader, self.reader = self.reader, node
         super().once_more(node)
         self.reader = reader
+        self.noted.append(Again(node, self.now, self.again.ways[self.now][node.number]))
 
     def read_by(self, local: SSAValue) -> tuple[ValueId, Node]:
         """The value that crosses, and the op for which it does."""

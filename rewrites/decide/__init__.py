@@ -3,6 +3,7 @@
     table                the claims of a plan: where the indices of each op and the dims of each value are placed
       requirements       what an op requires when an index is placed, and the laws for it
     device_sets          on which part of the mesh each op runs, if tactics put some there
+      made_again         what is made again on another part instead of being sent there, by price
     propagate            carries claims along one mesh axis through the definitions
     constraints          points of redistribution: those of a program, at which a value may change its layout
     placements           the table's meaning at each op: layouts wanted and produced, and pending reductions

@@ -281,12 +281,12 @@ def _computed(placements: Placements) -> list[float]:
     for node, placed in zip(program.nodes, placements.nodes, strict=True):
         after.append(spent)
         if (seconds := known.get(id(placed))) is None:
-            seconds = known[id(placed)] = _seconds(placements, node, placed)
+            seconds = known[id(placed)] = seconds_of(placements, node, placed)
         spent += seconds * program.likely_trips(node.region) if node.region else seconds
     return [*after, spent]
 
 
-def _seconds(placements: Placements, node: Node, placed: OpPlacement) -> float:
+def seconds_of(placements: Placements, node: Node, placed: OpPlacement) -> float:
     """The time of an op: of its flops, or of reading its operands and writing its results, if they are not made in readers."""
     if node.is_border or traits(node.signature.definition).maps:
         return 0.0

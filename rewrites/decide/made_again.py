@@ -1,9 +1,9 @@
 """What device sets make again instead of receiving it, by price.
 
 A value that is needed on another set crosses, for the start of a transfer and its bytes over the link. Or the op that makes it
-runs there too: for its flops, and for what it costs to have its operands there, each in the cheaper of these two ways. That has
-to save as much time as a start takes. Only ops that compute little are made again, and what depends on nothing but numbers and
-random keys: the work of others stays where tactics put it.
+runs there too: for the time in which a device computes it, and for what it costs to have its operands there, each in the
+cheaper of these two ways. That has to save as much time as a start takes. Only ops that compute little are made again, and what
+depends on nothing but numbers and random keys, for any time saved: the work of others stays where tactics put it.
 
 Numbers and keys cost nothing on any set. Neither does what ops of the set read in any case, nor what crosses for an earlier op
 that is made again; that a later one will need it is not known.
@@ -21,10 +21,11 @@ from typing import NamedTuple
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ..program.program import Node, NodeId, ValueId
+from .ahead import seconds_of
 from .decide import Decisions, Move
 from .device_sets import DeviceSets, along, arriving, free, is_number
 from .free_ops import computes_little
-from .price import START, Price, computed, seconds
+from .price import START, Price, seconds
 
 Sent = Mapping[tuple[ValueId, Layout], Price]
 """The values that cross, in which layouts, and what that costs."""
@@ -44,6 +45,8 @@ class Ways(NamedTuple):
     """And what crosses for that."""
     is_read: bool
     """Whether ops of the set read them, and not only ops that are made again there."""
+    least: int
+    """How many starts the op has to save to run there too."""
 
     @property
     def again(self) -> Price:
@@ -52,8 +55,8 @@ class Ways(NamedTuple):
 
     @property
     def is_again(self) -> bool:
-        """Whether the op runs there too. For ops that do, any time saved is enough."""
-        return self.again.spares(self.crossing, int(self.is_read))
+        """Whether the op runs there too."""
+        return self.again.spares(self.crossing, self.least)
 
 
 class MadeAgain:
@@ -111,8 +114,10 @@ class MadeAgain:
             takes, sends = self.computed(node), dict[tuple[ValueId, Layout], Price]()
             for at in range(len(node.operands)):
                 more, sent = self.operand(on, node, at, wanted, ways)
-                takes, sends = takes + more, sends | sent
-            made = Ways(self.crossing(on, node, wanted), takes, sends, self.is_read(node, wanted))
+                takes += more
+                sends.update(sent)
+            crossing = self.crossing(on, node, wanted)
+            made = Ways(crossing, takes, sends, self.is_read(node, wanted), self.least(node, wanted))
             ways[node.number] = made
             if made.is_again and made.is_read:
                 for value, arrives in sends:
@@ -120,7 +125,7 @@ class MadeAgain:
         return ways
 
     def tried(self, on: Mesh, wanted: Wanted) -> Iterable[Node]:
-        """The ops that may pay on a set, in program order: back to where the flops of ops take longer than a transfer.
+        """The ops that may pay on a set, in program order: back to where ops take longer than a transfer.
 
         What their operands would be there is added to what is wanted.
         """
@@ -128,7 +133,7 @@ class MadeAgain:
         for node in reversed(self.program.nodes):
             if node.number not in left or not self.is_local(node):
                 continue
-            crossing = self.crossing(on, node, wanted).with_starts - START * self.is_read(node, wanted)
+            crossing = self.crossing(on, node, wanted).with_starts - START * self.least(node, wanted)
             room = min(left[node.number], crossing) - self.computed(node)
             if room < 0:
                 continue
@@ -154,6 +159,10 @@ class MadeAgain:
         """Whether ops of a set read what an op makes."""
         return any(any(wanted.get(value, {}).values()) for value in node.results)
 
+    def least(self, node: Node, wanted: Wanted) -> int:
+        """How many starts an op has to save: one, but none if only ops that run again read it, or it reads only numbers."""
+        return int(self.is_read(node, wanted) and node.number not in self.free)
+
     def crossing(self, on: Mesh, node: Node, wanted: Wanted) -> Price:
         """What it costs if the results of an op cross, in each layout in which they would arrive."""
         return Price.sum(self.transfer(on, value, arrives) for value in node.results for arrives in wanted.get(value, ()))
@@ -169,7 +178,7 @@ class MadeAgain:
 
     def computed(self, node: Node) -> float:
         """The seconds in which a device computes an op."""
-        return seconds(self.program.mesh, 0, 0, computed(node, self.placements.nodes[node.number]))
+        return seconds_of(self.placements, node, self.placements.nodes[node.number])
 
 
 def axes_between(source: Mesh, target: Mesh) -> tuple[str, ...]:
