@@ -21,11 +21,12 @@ from typing import NamedTuple
 from ...dialects.layouts import Layout
 from ...dialects.mesh import Mesh
 from ..program.program import Node, NodeId, ValueId
+from . import price
 from .ahead import seconds_of
 from .decide import Decisions, Move
 from .device_sets import DeviceSets, along, arriving, free, is_number
 from .free_ops import computes_little
-from .price import START, Price, seconds
+from .price import Price, seconds
 
 Sent = Mapping[tuple[ValueId, Layout], Price]
 """The values that cross, in which layouts, and what that costs."""
@@ -133,7 +134,7 @@ class MadeAgain:
         for node in reversed(self.program.nodes):
             if node.number not in left or not self.is_local(node):
                 continue
-            crossing = self.crossing(on, node, wanted).with_starts - START * self.least(node, wanted)
+            crossing = self.crossing(on, node, wanted).with_starts - price.START * self.least(node, wanted)
             room = min(left[node.number], crossing) - self.computed(node)
             if room < 0:
                 continue
