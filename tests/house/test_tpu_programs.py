@@ -1,9 +1,11 @@
 """The training steps that `benchmarks.tpu` compiles for TPUs: small ones, as planned there, train as they do without a plan."""
 
+# JAX annotates its functions only in part.
+# pyright: reportUnknownMemberType=false
+
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from agreement import disagreement
@@ -29,7 +31,7 @@ FLAT, SQUARE = pt.Mesh(data=8), pt.Mesh(data=4, model=2)
 )
 def test_a_planned_step_trains_as_the_step(config: tpu_model.Config, mesh: pt.Mesh, way: Way) -> None:
     args = values(config)
-    step = tpu_model.train_step(config, lambda x, _: x)
+    step: Any = tpu_model.train_step(config, lambda x, _: x)
     plan = pt.plan(step, mesh, *args).apply(*way[1])
     found, expected = (jax.tree.leaves(each(*args)) for each in (plan.compile(), jax.jit(step)))
     assert not disagreement(found, expected, bound=1e-3)
@@ -39,10 +41,10 @@ def values(config: tpu_model.Config) -> tuple[Any, ...]:
     """Random arguments of the shapes of a config, in float32."""
     rng = np.random.default_rng(0)
 
-    def value(shape: jax.ShapeDtypeStruct) -> jax.Array:
-        if shape.dtype == jnp.int32:
-            return jnp.asarray(rng.integers(0, config.vocabulary, shape.shape), jnp.int32)
-        return jnp.asarray(rng.normal(0, 0.2, shape.shape), jnp.float32)
+    def value(shape: jax.ShapeDtypeStruct) -> Any:
+        if shape.dtype == np.int32:
+            return rng.integers(0, config.vocabulary, shape.shape, np.int32)
+        return np.asarray(rng.normal(0, 0.2, shape.shape), np.float32)
 
     params, _, batch = tpu_model.shapes(config)
     params = jax.tree.map(value, params)
