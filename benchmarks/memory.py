@@ -37,7 +37,7 @@ def allocated(plan: pt.Plan, args: Any, topology: str) -> tuple[int, int]:
 
 def row(program: tpu_programs.Program) -> list[Any]:
     """The estimate, XLA's figure, and the estimate divided by it."""
-    plan = pt.plan(program.function(lambda x: x), program.mesh, *program.args).apply(*program.tactics)
+    plan = pt.plan(program.function(lambda x, _: x), program.mesh, *program.args).apply(*program.tactics)
     ours, (theirs, temporaries) = plan.memory(), allocated(plan, program.args, tpu.TOPOLOGY)
     return [program.name, ours.arguments, ours.results, ours.temporaries, temporaries, ours.bytes / theirs]
 

@@ -1,6 +1,7 @@
 """The training step that `benchmarks.tpu` compiles: a pre-norm transformer with a tied embedding, in bfloat16, and AdamW.
 
 Only shapes are made. `around` is applied to the activations after the lookup and after each block: a constraint, or nothing.
+It also takes what they are called. `tpu_layers` has other layers for the same step.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import optax
 
 Tree = Any
-Around = Callable[[jax.Array], jax.Array]
+Around = Callable[[jax.Array, str], jax.Array]
 
 OPTIMIZER = optax.adamw(learning_rate=3e-4, b1=0.9, b2=0.95)
 
@@ -33,6 +34,23 @@ class Config:
     def heads(self) -> int:
         return self.width // self.head
 
+    def weights(self) -> Tree:
+        """The shapes of the weights of a layer."""
+        return {
+            "norm1": (self.width,),
+            "wqkv": (self.width, 3, self.heads, self.head),
+            "wo": (self.heads, self.head, self.width),
+            "norm2": (self.width,),
+            "w1": (self.width, 4 * self.width),
+            "w2": (4 * self.width, self.width),
+        }
+
+    def block(self, x: jax.Array, p: Tree, around: Around) -> jax.Array:
+        """A layer on `[batch, length, width]`."""
+        q, k, v = jnp.einsum("btm,mchd->cbthd", norm(x, p["norm1"]), p["wqkv"])
+        x = x + jnp.einsum("bthd,hdm->btm", attention(q, k, v), p["wo"])
+        return x + jax.nn.gelu(norm(x, p["norm2"]) @ p["w1"]) @ p["w2"]
+
 
 def shapes(config: Config) -> tuple[Tree, Tree, Tree]:
     """The shapes of the parameters, of the optimizer's state and of a batch."""
@@ -41,14 +59,7 @@ def shapes(config: Config) -> tuple[Tree, Tree, Tree]:
     def weight(*shape: int) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(shape, jnp.bfloat16)
 
-    block = {
-        "norm1": weight(*stack, c.width),
-        "wqkv": weight(*stack, c.width, 3, c.heads, c.head),
-        "wo": weight(*stack, c.heads, c.head, c.width),
-        "norm2": weight(*stack, c.width),
-        "w1": weight(*stack, c.width, 4 * c.width),
-        "w2": weight(*stack, 4 * c.width, c.width),
-    }
+    block = jax.tree.map(lambda each: weight(*stack, *each), c.weights(), is_leaf=lambda node: isinstance(node, tuple))
     params = {
         "embed": weight(c.vocabulary, c.width),
         "blocks": block if c.scanned else [block for _ in range(c.layers)],
@@ -77,33 +88,27 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(jnp.where(causal, scores, -1e9)).astype(q.dtype), v)
 
 
-def block(x: jax.Array, p: Tree) -> jax.Array:
-    q, k, v = jnp.einsum("btm,mchd->cbthd", norm(x, p["norm1"]), p["wqkv"])
-    x = x + jnp.einsum("bthd,hdm->btm", attention(q, k, v), p["wo"])
-    return x + jax.nn.gelu(norm(x, p["norm2"]) @ p["w1"]) @ p["w2"]
-
-
-def forward(params: Tree, tokens: jax.Array, around: Around) -> jax.Array:
+def forward(config: Config, params: Tree, tokens: jax.Array, around: Around) -> jax.Array:
     """Logits over the next token, for every position."""
-    x = around(params["embed"][tokens])
-    if isinstance(params["blocks"], dict):
+    x = around(params["embed"][tokens], "rows")
+    if config.scanned:
 
         @jax.checkpoint
         def layer(x: jax.Array, p: Tree) -> tuple[jax.Array, None]:
-            return around(block(x, p)), None
+            return around(config.block(x, p, around), "rows"), None
 
         x, _ = jax.lax.scan(layer, x, params["blocks"])
     else:
         for p in params["blocks"]:
-            x = around(block(x, p))
+            x = around(config.block(x, p, around), "rows")
     return norm(x, params["norm"]) @ params["embed"].T
 
 
-def train_step(around: Around = lambda x: x) -> Callable[[Tree, Tree, Tree], tuple[Tree, Tree, jax.Array]]:
+def train_step(config: Config, around: Around) -> Callable[[Tree, Tree, Tree], tuple[Tree, Tree, jax.Array]]:
     """The step: new parameters, new optimizer state, loss."""
 
     def loss(params: Tree, batch: Tree) -> jax.Array:
-        logits = forward(params, batch["x"], around).astype(jnp.float32)
+        logits = forward(config, params, batch["x"], around).astype(jnp.float32)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"]))
 
     def train_step(params: Tree, opt: Tree, batch: Tree) -> tuple[Tree, Tree, jax.Array]:
