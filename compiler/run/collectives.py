@@ -201,7 +201,8 @@ def _all_to_all(op: spmd.AllToAllOp, x: Array) -> Array:
     split, concat, group = op.number("split"), op.number("concat"), _group(op)
     block, into = op.number("split_block"), op.number("concat_block")
     if split != concat and x.shape[split] == block * group and x.shape[concat] == into:
-        return lax.all_to_all(x, _names(op.over), split, concat, tiled=True)
+        # XLA:TPU would split the dim in the op before too: what that reads, another reader could no longer compute by itself.
+        return lax.all_to_all(*barrier_p.bind(x), _names(op.over), split, concat, tiled=True)
     apart = jnp.moveaxis(_split_dim(x, split, group, block), split + 1, 0)
     sent = _merge_dims(lax.all_to_all(apart, _names(op.over), 0, 0), split + 1, 2)
     received = jnp.moveaxis(_split_dim(sent, concat + 1, into), 0, concat + 1)

@@ -33,3 +33,13 @@ def test_axes_change_their_dims(order: list[str], before: list[int], after: list
     np.testing.assert_array_equal(plan.lower("collective").run(A), A * 2)
     stated = sum(each.bytes for each in plan.collectives())
     assert received(collectives(plan.compile(), A)) == stated
+
+
+def test_a_dim_is_split_for_an_all_to_all_behind_a_barrier() -> None:
+    """XLA:TPU would split it in the op before too, which could then no longer compute its operand by itself."""
+    plan = pt.plan(lambda a: a * 2, MESH, A).tile("a", 0, "x").tile("result", 1, "x")
+    (jaxpr,) = (each.params["jaxpr"] for each in plan.compile().jaxpr(A).eqns)
+    (mapped,) = (each.params["jaxpr"] for each in jaxpr.eqns)
+    made = {each.outvars[0]: each.primitive.name for each in mapped.eqns}
+    (sent,) = (each for each in mapped.eqns if each.primitive.name == "all_to_all")
+    assert made[sent.invars[0]] == "optimization_barrier_but_on_cpu"
