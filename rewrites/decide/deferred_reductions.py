@@ -302,7 +302,8 @@ class _Reach:
         zeros = program.zeros(node)
         once = self.once(node) - positions - zeros
         hanging = node.positions(self.hanging) if self.hanging else NO_NUMBERS
-        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
+        ways = ((positions | once, zeros), (positions, zeros | hanging)) if once or hanging else ((positions, zeros),)
+        if not any(self.linear(node, *each) for each in ways):
             self.stopped.append(node.number)
             return None
         if not self.placements.keeps(node, pend):
