@@ -24,7 +24,7 @@ from ...rewrites.decide.device_sets import along
 from ...rewrites.decide.price import Price
 from ...rewrites.decide.table import WHOLE, Key
 from ...rewrites.program.breadth_first import reached
-from ...rewrites.program.independent_parts import parts
+from ...rewrites.program.independent_parts import nodes_by_part, parts
 from ...rewrites.program.program import Node, NodeId, ValueId
 from ...rewrites.redistribute.kinds.halo import sharing
 from ..cost.costs import Cost, cost, cost_of, price
@@ -334,7 +334,7 @@ def _by_part(plan: State) -> _ByPart:
     if plan.table.sets is not None or plan.decisions.weighed:
         # Then all is one part, and no cost of a part is asked for.
         return _ByPart({}, frozenset(part))
-    moves, nodes = plan.decisions.by_part()
+    moves, nodes = plan.decisions.by_part(), nodes_by_part(program)
     costs = {each: cost_of(plan, moves.get(each, ()), nodes.get(each, ())) for each in {**moves, **nodes}}
     # Redistributions of results that no op reads can be made at one time, whatever part they are of.
     last = (move for move in plan.decisions.moves if first_use(move)[0] == end)

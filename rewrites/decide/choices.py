@@ -50,6 +50,10 @@ class Alternative:
 Own = tuple[tuple[tuple[Path, int], ...], tuple[int, int]]
 """What an op itself receives, and its flops, each with the trips."""
 
+Apart = tuple[tuple[int, int], list[tuple[int, int]]]
+"""What the moves of a value cost in a cut wherever it is wanted, as its op is placed now and otherwise. Then of each move: what
+it costs at least, and what it costs more if the op makes the opposite choice."""
+
 Ways = dict[NodeId, Alternative]
 """Ops that may be placed otherwise, and how."""
 
@@ -87,8 +91,8 @@ class Choices:
         self.counted: dict[ValueId, Counter[Want]] = {}
         self.edges: dict[ValueId, dict[object, tuple[list[Edge], bool]]] = {}
         """What values add to a minimum cut, for the alternatives of the ops around them."""
-        self.alone: dict[NodeId, dict[Alternative | None, int]] = {}
-        """What ops themselves add to it."""
+        self.alone: dict[Alternative, int] = {}
+        """What ops themselves add to it: what each saves if it is placed otherwise."""
         self.served: dict[ValueId, dict[NodeId, int]] = {}
         """What the moves of a value cost now in it, for each op that reads the value, and all together."""
         self.present: dict[ValueId, list[Moving]] = {}
@@ -97,6 +101,8 @@ class Choices:
         """What ops receive and compute themselves; this holds when ops move, too."""
         self.costs: dict[object, int] = {}
         """What it costs in a cut to move between two layouts, or to run an op; this holds when ops move, too."""
+        self.priced: dict[object, Apart] = {}
+        """The same for all moves of a value."""
         self.sorts_gathered: list[NodeId] = []
         """The ops that sort gathered operands and do not merge blocks, because their results are wanted whole."""
 
@@ -114,7 +120,6 @@ class Choices:
                 changed += maker.operands
         for number, way in after.items():
             node = program.nodes[number]
-            self.alone.pop(number, None)
             self.placements.put_otherwise(node, way.placed)
             self.carried.pop(number, None)
             if way.carries:
@@ -257,7 +262,7 @@ class Choices:
     def wanted(self, want: Want, use: Use, reader: Alternative, pend: Unreduced) -> Want:
         """The layout that a use wants of a value that is this sum, if the op that reads it is placed otherwise."""
         layout = reader.placed.wanted[use[1]].with_pending(kept(pend, reader.carries))
-        return want._replace(layout=layout)
+        return Want(layout, want.group, want.trips)
 
     def unsound(self, after: Ways) -> list[NodeId]:
         """The ops that would carry a sum that they do not read, or are not linear in, if these are placed otherwise."""

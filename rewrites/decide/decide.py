@@ -15,7 +15,7 @@ from functools import cache
 
 from ...dialects.layouts import Layout
 from ...dialects.ranges.algebra import Place
-from ..program.independent_parts import parts
+from ..program.independent_parts import nodes_by_part, parts
 from ..program.program import NO_NODE, NO_VALUE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.kinds.merge import Merge
@@ -182,17 +182,12 @@ class Decisions:
                     found[key] = max(step.order, found.get(key, -1))
         return found
 
-    def by_part(self) -> tuple[Mapping[ValueId, list[Move]], Mapping[ValueId, list[Node]]]:
-        """The moves, and the ops, in each part of the program that has any."""
-        program, moves, nodes = self.placements.program, dict[ValueId, list[Move]](), dict[ValueId, list[Node]]()
-        part = parts(program)
+    def by_part(self) -> Mapping[ValueId, list[Move]]:
+        """The moves in each part of the program that has any."""
+        part, found = parts(self.placements.program), dict[ValueId, list[Move]]()
         for move in self.moves:
-            moves.setdefault(part[move.value], []).append(move)
-        for node in program.nodes:
-            # An effect that reads and makes nothing is in no part.
-            if node.main != NO_VALUE:
-                nodes.setdefault(part[node.main], []).append(node)
-        return moves, nodes
+            found.setdefault(part[move.value], []).append(move)
+        return found
 
 
 def decide(table: Table) -> Decisions:
@@ -237,13 +232,15 @@ def _decide_as_split(table: Table) -> Decisions:
 
 def _may_pay(found: Decisions) -> Callable[[ValueId], bool]:
     """Says of a part of the program whether anything else could pay there: whether the part takes more than a start."""
-    placed, (moves, nodes) = found.placements.nodes, found.by_part()
+    placed, moves = found.placements.nodes, found.by_part()
+    # Most parts of which anything is asked send so much that their ops need no price.
+    nodes = cache(lambda: nodes_by_part(found.placements.program))
 
     @cache
     def may_pay(part: ValueId) -> bool:
         own = moves.get(part, ())
         shares = any(move.together for move in own)
-        return shares or found.price_of((), (), own).may_fall or found.price_of(nodes.get(part, ()), placed, own).may_fall
+        return shares or found.price_of((), (), own).may_fall or found.price_of(nodes().get(part, ()), placed, own).may_fall
 
     return may_pay
 

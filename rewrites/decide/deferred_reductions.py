@@ -302,7 +302,8 @@ class _Reach:
         zeros = program.zeros(node)
         once = self.once(node) - positions - zeros
         hanging = node.positions(self.hanging) if self.hanging else NO_NUMBERS
-        if not self.linear(node, positions | once, zeros) and not self.linear(node, positions, zeros | hanging):
+        alone = bool(once or hanging) and self.linear(node, positions, zeros | hanging)
+        if not alone and not self.linear(node, positions | once, zeros):
             self.stopped.append(node.number)
             return None
         if not self.placements.keeps(node, pend):
@@ -406,17 +407,16 @@ class _Reach:
 
     def price(self, value: ValueId) -> int:
         """What it costs to resolve the value, in bytes and collectives. Layers are alike: equal sums are priced once."""
-        placements, region = self.placements, self.program.region[value]
-        wanted = tuple([placements.wanted(*use) for use in placements.uses(value)])
+        placements, region, uses = self.placements, self.program.region[value], self.placements.uses(value)
+        wanted = tuple([placements.wanted(*use) for use in uses])
         key = self.layouts[value], self.pending[value], wanted, self.program.types[value].dtype, region
         if (found := self.prices.get(key)) is None:
             found = self.prices[key] = _resolving(*key[:3], placements.width(value), placements.trips(value), bool(region))
-        return found + self.is_moved(value)
+        return found + (len(uses) == 1 and self.is_moved(value, uses[0][0]))
 
-    def is_moved(self, value: ValueId) -> bool:
-        """Whether a sum has one reader, which moves its elements and could carry it. A product and its transpose become one."""
-        uses = self.placements.uses(value)
-        if len(uses) != 1 or uses[0][0] not in self.carriers or not self.program.nodes[uses[0][0]].passes_on:
+    def is_moved(self, value: ValueId, reader: NodeId) -> bool:
+        """Whether a sum's one reader moves its elements and could carry it. A product and its transpose become one."""
+        if reader not in self.carriers or not self.program.nodes[reader].passes_on:
             return False
         if (maker := self.program.made_by(value)).number in self.carriers:
             return maker.passes_on

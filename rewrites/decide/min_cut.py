@@ -7,6 +7,7 @@ would cost more than the cut. A few are large: a table that is looked up a thous
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
@@ -24,7 +25,7 @@ ENDLESS = 1 << 90
 class Network:
     """A directed graph with integer capacities."""
 
-    residual: Residual = field(default_factory=Residual)
+    residual: Residual = field(default_factory=lambda: defaultdict[Hashable, dict[Hashable, int]](dict))
 
     def edge(self, start: Hashable, end: Hashable, capacity: int = ENDLESS) -> None:
         """Adds capacity from start to end. With the default, `end` is on the source's side if `start` is."""
@@ -34,9 +35,12 @@ class Network:
         """Adds the capacities of edges."""
         residual = self.residual
         for start, end, capacity in edges:
-            out, back = residual.setdefault(start, {}), residual.setdefault(end, {})
-            out[end] = out.get(end, 0) + capacity
-            back.setdefault(start, 0)
+            out = residual[start]
+            if end in out:
+                out[end] += capacity
+            else:
+                out[end] = capacity
+                residual[end].setdefault(start, 0)
 
     def source_side(self, source: Hashable, sink: Hashable, least: int = 0) -> set[Hashable]:
         """The nodes on the source's side of the minimum cut nearest the source: those that more flow could still reach.

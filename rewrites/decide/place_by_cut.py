@@ -16,7 +16,7 @@ from ...dialects.ranges.algebra import Place
 from ..program.program import NO_NODE, Node, NodeId, ValueId
 from ..redistribute.kinds.halo import sharers
 from ..redistribute.steps import Path
-from .choices import Alternative, Choices, Moving, Use, Want, Ways, sent_over
+from .choices import Alternative, Apart, Choices, Moving, Use, Want, Ways, sent_over
 from .min_cut import ENDLESS, Edge, Network
 from .placements import overlaps
 from .price import Price, is_slow, seconds, way_of
@@ -134,21 +134,22 @@ class _Cut:
                 found = cached[key] = [*self.added(value, moves)], is_mixed
             self.is_mixed |= found[1]
             network.edges(found[0])
-        for number in self.priced:
-            way = self.ways[number]
-            node = self.program.nodes[number]
-            network.edges(_either(number, self.alone(node, None), self.alone(node, way)))
-        for number in self.ways.keys() - self.priced:
-            if gain := self.gain(self.program.nodes[number], reads):
-                network.edge(*_unary(number, False, gain))
+        alone = ((number, self.alone(number)) for number in self.priced)
+        network.edges(_unary(number, saved < 0, abs(saved)) for number, saved in alone if saved)
+        gains = ((number, self.gain(number, reads)) for number in self.ways.keys() - self.priced)
+        network.edges(_unary(number, False, gain) for number, gain in gains if gain)
         return network.source_side(OTHERWISE, AS_IT_IS, round(least * self.units))
 
-    def gain(self, node: Node, priced: Container[ValueId]) -> int:
+    def gain(self, number: NodeId, priced: Container[ValueId]) -> int:
         """What an op that is not priced could save at most: its own work, and what moves now for it and behind it."""
-        reads = (self.served(value).get(node.number, 0) for value in node.operands if value not in priced)
-        makes = (self.served(value)[NO_NODE] for value in node.results if value not in priced)
-        work = self.alone(node, None) - self.alone(node, self.ways[node.number])
-        return max(work, 0) + sum(reads) + sum(makes)
+        node, found = self.program.nodes[number], max(self.alone(number), 0)
+        for value in node.operands:
+            if value not in priced:
+                found += self.served(value).get(number, 0)
+        for value in node.results:
+            if value not in priced:
+                found += self.served(value)[NO_NODE]
+        return found
 
     def served(self, value: ValueId) -> dict[NodeId, int]:
         """What the moves of a value cost now: those for each op that reads it, and all of them."""
@@ -176,15 +177,16 @@ class _Cut:
         ways = None, self.ways.get(self.program.producer[value])
         return bool(self.program.shape(value)) or any(self.choices.pending(value, way) for way in ways)
 
-    def alone(self, node: Node, way: Alternative | None) -> int:
-        """What an op itself costs, as it is placed or otherwise, wherever the others are.
+    def alone(self, number: NodeId) -> int:
+        """What an op itself saves if it is placed otherwise, wherever the others are.
 
         With the moves of its results to where tactics put them.
         """
-        known = self.choices.alone.setdefault(node.number, {})
-        if way not in known:
-            known[way] = self.priced_alone(node, way)
-        return known[way]
+        way, known = self.ways[number], self.choices.alone
+        if (found := known.get(way)) is None:
+            node = self.program.nodes[number]
+            found = known[way] = self.priced_alone(node, None) - self.priced_alone(node, way)
+        return found
 
     def priced_alone(self, node: Node, way: Alternative | None) -> int:
         own, known = self.choices.own(node, self.choices.placed(node, way)), self.choices.costs
@@ -216,32 +218,29 @@ class _Cut:
         can only price choices that differ. What a move costs more if both are the same is taken to be due whatever is wanted,
         and is subtracted from what it costs more if they differ. This is an estimate.
         """
-        maker = self.program.producer[value]
-        movable = maker in self.ways and value not in self.placements.pinned
-        prices = {made: self.prices(value, made, moves) for made in ((False, True) if movable else (False,))}
-        least = {key: min(each[key] for each in prices.values()) for key in moves}
-        same = {made: sum(each[key] - least[key] for key in moves if key[1] == made) for made, each in prices.items()}
-        if movable:
-            due = (sum((each[key] for key in moves if key[1] is None), start=same[made]) for made, each in prices.items())
-            yield from _either(maker, *due)
-        for (want, place), ops in moves.items():
-            if place is None:
-                continue
-            differ = prices[not place][want, place] - least[want, place] - same[not place] if movable else 0
-            if differ > 0 or least[want, place] > 0:
+        maker, ends = self.program.producer[value], [self.choices.made(value, None)]
+        if maker in self.ways and value not in self.placements.pinned:
+            ends.append(self.choices.made(value, self.ways[maker]))
+        ways = [(home, *[self.choices.target(value, home, want) for want, _ in moves]) for home in ends]
+        # Layers are alike: what moves in the same ways costs the same.
+        key, known = (self.program.types[value].dtype, *moves, *ways), self.choices.priced
+        if (found := known.get(key)) is None:
+            found = known[key] = _apart([self.prices(value, home, dict(zip(moves, to, strict=True))) for home, *to in ways])
+        due, prices = found
+        yield from _either(maker, *due)
+        for ((want, place), ops), (least, differ) in zip(moves.items(), prices, strict=True):
+            if place is not None and (differ > 0 or least > 0):
                 meets = ops[0] if len(ops) == 1 else (value, want, place)
                 # If one of the ops makes this choice, the move happens.
                 yield from ((op, meets, ENDLESS) if place else (meets, op, ENDLESS) for op in ops if op != meets)
-                yield _unary(meets, place, least[want, place])
+                yield _unary(meets, place, least)
                 if differ > 0:
                     yield _between(meets, maker, place, differ)
 
-    def prices(self, value: ValueId, otherwise: bool, moves: Moves) -> dict[Key, int]:
+    def prices(self, value: ValueId, home: Layout, targets: dict[Key, Layout]) -> dict[Key, int]:
         """Maps each move of a value to its price."""
-        home = self.choices.made(value, self.ways[self.program.producer[value]] if otherwise else None)
-        targets = {key: self.choices.target(value, home, key[0]) for key in moves}
         found = {key: self.least(value, home, target, key[0].trips) for key, target in targets.items()}
-        return found | self.shared(value, home, targets, found) if len(moves) > 1 and any(found.values()) else found
+        return found | self.shared(value, home, targets, found) if len(targets) > 1 and any(found.values()) else found
 
     def shared(self, value: ValueId, home: Layout, targets: dict[Key, Layout], prices: dict[Key, int]) -> dict[Key, int]:
         """The prices of moves that cost less beside others of their group, because a device has received it, or shares it."""
@@ -285,6 +284,17 @@ class _Cut:
 
     def capacity(self, price: Price) -> int:
         return round(price.seconds * self.units) + price.collectives
+
+
+def _apart(prices: Sequence[dict[Key, int]]) -> Apart:
+    """The prices of a value's moves as it is made now and, if its op may be placed otherwise, then; as prices for a network."""
+    if len(prices) == 1:
+        return (0, 0), [(price, 0) for price in prices[0].values()]
+    least = {key: min(each[key] for each in prices) for key in prices[0]}
+    more = [{key: each[key] - least[key] for key in least} for each in prices]
+    same = [sum(each[key] for key in least if key[1] == bool(made)) for made, each in enumerate(more)]
+    now, then = (own + sum(each[key] for key in least if key[1] is None) for own, each in zip(same, prices, strict=True))
+    return (now, then), [(least[key], more[not key[1]][key] - same[not key[1]]) for key in least]
 
 
 def _between(node: object, maker: NodeId, otherwise: bool, price: int) -> Edge:

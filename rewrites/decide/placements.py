@@ -480,8 +480,10 @@ def _all_placed(table: Table) -> list[OpPlacement]:
 def _pinned(table: Table) -> dict[ValueId, Layout]:
     """The values inside the program that a tactic placed or replicated directly."""
     producer = table.program.producer
-    claims = (pair for t in table.axes.values() for pair in zip(table.program.values, t.values, strict=True))
-    own = {v for v, claim in claims if claim is not None and producer[v] >= 0}
+    own = set[ValueId]()
+    for each in table.axes.values():
+        claims = zip(table.program.values, each.values, strict=True)
+        own.update([value for value, claim in claims if claim is not None and producer[value] >= 0])
     return {value: table.layout(value) for value in own}
 
 

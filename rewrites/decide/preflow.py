@@ -91,10 +91,10 @@ class Preflow:
 
     def spread(self, root: Hashable) -> None:
         """Sets the heights of the nodes without one from which flow can get to the root."""
-        ahead = [root]
+        ahead, residual, height = [root], self.residual, self.height
         for node in ahead:
-            height = self.height[node] + 1
-            for start in self.residual[node]:
-                if start not in self.height and self.residual[start][node] > 0:
-                    self.height[start] = height
+            above = height[node] + 1
+            for start in residual[node]:
+                if start not in height and residual[start][node] > 0:
+                    height[start] = above
                     ahead.append(start)

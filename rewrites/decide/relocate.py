@@ -439,13 +439,13 @@ class _Search:
             found[number] = way
             # What carried the op's sum carries another one now, or none.
             uses = self.program.uses[node.main]
-            ahead.update({user for user, _ in uses if way.pend or (user > number and user in self.carried)})
+            ahead.update([user for user, _ in uses if way.pend or (user in self.carried and user > number)])
         return found
 
     def carries(self, number: NodeId, axis: Place) -> bool:
         """Whether an op carries a sum over an axis now. What a loop carries stays a sum."""
-        is_border = self.program.nodes[number].is_border
-        return not is_border and any(each.axis == axis for each in carried_sum(self.carried, number))
+        carries = any(each.axis == axis for each in carried_sum(self.carried, number))
+        return carries and not self.program.nodes[number].is_border
 
     def way(self, node: Node, axis: Place, claim: Claim | None, waits: Unreduced) -> Alternative | None:
         """How an op is placed under a claim, or to let a sum wait; None if it cannot be."""
@@ -463,8 +463,9 @@ class _Search:
         now = self.placements.sources if is_asked else dict[ValueId, Unreduced]()
         ways = ((at, value, found.get(self.program.producer[value])) for at, value in enumerate(node.operands))
         every = ((at, now.get(value, ()) if way is None else self.choices.pending(value, way)) for at, value, way in ways)
-        sums = {at: pend for at, pend in every if pend}
-        pend = next(iter(sums.values()), ())
+        if not (sums := {at: pend for at, pend in every if pend}):
+            return ()
+        pend = next(iter(sums.values()))
         axes = {each.axis for each in pend}
         same = axis in axes and is_sum(pend) and all(each == pend for each in sums.values())
         alone = not (axes - {axis}) & self.placements.axes(node)

@@ -12,6 +12,7 @@ def reached(starts: Iterable[T], after: Callable[[T], Iterable[T]]) -> Iterator[
     ahead = [*found]
     for each in ahead:
         yield each
-        new = dict.fromkeys(item for item in after(each) if item not in found)
-        ahead += new
-        found |= new
+        for item in after(each):
+            if item not in found:
+                found[item] = None
+                ahead.append(item)

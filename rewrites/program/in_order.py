@@ -16,9 +16,9 @@ class InOrder(Generic[T]):
     """
 
     def __init__(self, items: Iterable[T] = ()) -> None:
-        self.waiting = set[T]()
-        self.heap = list[T]()
-        self.update(items)
+        self.waiting = set(items)
+        self.heap = [*self.waiting]
+        heapq.heapify(self.heap)
 
     def add(self, item: T) -> None:
         """Lists an item, if it is not listed already."""

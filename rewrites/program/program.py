@@ -289,7 +289,7 @@ class Program:
         if not self.listed:
             self.listed = [[] for _ in self.regions]
             for node in self.nodes:
-                if not node.is_border and node is (nodes := self.together(node))[0]:
+                if not node.reads and node is (nodes := self.together(node))[0]:
                     self.listed[node.region].append(nodes)
             for entries, controls in zip(self.listed, self.controls, strict=True):
                 if controls:
