@@ -3,7 +3,8 @@
 A value that is needed on another set crosses, for the start of a transfer and its bytes over the link. Or the op that makes it
 runs there too: for the time in which a device computes it, and for what it costs to have its operands there, each in the
 cheaper of these two ways. That has to save as much time as a start takes. Only ops that compute little are made again, and what
-depends on nothing but numbers and random keys, for any time saved: the work of others stays where tactics put it.
+depends on nothing but numbers and random keys, for any time saved: the work of others stays where tactics put it. Other ops
+that their own sets do not read are not made again: there they would then run for nothing.
 
 Numbers and keys cost nothing on any set. Neither does what ops of the set read in any case, nor what crosses for an earlier op
 that is made again; that a later one will need it is not known.
@@ -101,12 +102,17 @@ class MadeAgain:
         """Whether other sets may make what an op makes: by what one device does, without effects, and for little."""
         own, placed, found = node.signature, self.placements.nodes[node.number], self.decisions
         is_own = node.region or node.is_border or own.once or own.own or own.definition.apart or node.op_name == "whole"
-        if is_own or not (node.number in self.free or computes_little(node)):
+        if is_own or not (node.number in self.free or (computes_little(node) and self.is_read_at_home(node))):
             return False
         moves = [found.homes.get(value) for value in node.results]
         moves += [found.at_use.get((node.number, at)) for at in range(len(node.operands))]
         sends = any(placed.pending) or placed.selected or placed.merged or node.number in found.carried
         return not sends and not any(move is not None and (move.communicates or move.waits) for move in moves)
+
+    def is_read_at_home(self, node: Node) -> bool:
+        """Whether an op's own set needs what it makes: else it would run there for nothing, and receive what it reads."""
+        users = (user for value in node.results for user, _ in self.program.uses[value])
+        return any(user == self.program.end or self.sets.ops[user] is self.sets.ops[node.number] for user in users)
 
     def found(self, on: Mesh, wanted: Wanted) -> Mapping[NodeId, Ways]:
         """What both ways cost for what ops of a set need of others, and for what this is made of, in program order."""

@@ -29,6 +29,25 @@ STAGES = pt.On({"block0": 0, "block1": 1}, "stage")
 HOW = ("whole", "collective")
 
 
+def test_what_its_own_set_does_not_read_crosses() -> None:
+    """Made again on the other set, the op would run on its own for nothing, and what it reads would cross for that."""
+
+    def turned(x: Any) -> Any:
+        with jax.named_scope("block0"):
+            a = jnp.tanh(x)
+        with jax.named_scope("block1"):
+            z = a * 2.0
+        with jax.named_scope("block0"):
+            return a @ z.T
+
+    x = RANDOM.standard_normal((1024, 32), np.float32)
+    plan = pt.plan(turned, pt.Mesh(stage=2, data=4), x).tile("x", 0, "data").apply(STAGES)
+    graph = plan.lower()
+    assert made_again(plan) == []
+    assert all(node.kind != "kernel" or node.results for node in graph.nodes)
+    np.testing.assert_allclose(graph.run(x), jax.jit(turned)(x), rtol=1e-5, atol=1e-5)
+
+
 def attention(mask: Any, x: Any, w: Any) -> Any:
     q = (x @ w).reshape(BATCH, LENGTH, HEADS, WIDTH // HEADS)
     scores = jnp.where(mask, jnp.einsum("bqhd,bkhd->bhqk", q, q), -1e9)
