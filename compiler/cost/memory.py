@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from ...dialects.mesh import Mesh
 from ...rewrites.decide.device_sets import coordinates
-from ...rewrites.decide.live_ranges import LiveRanges, Peak, live_ranges
+from ...rewrites.decide.live_ranges import LiveRanges, Peak
+from ...rewrites.decide.live_ranges_on_sets import live_ranges_by_set
 from ...rewrites.program.program import NO_VALUE, ValueId
 from ..gc_pause import without_collector
 from ..inputs.lines import SourceLine, at_line
@@ -189,7 +190,7 @@ def held_at_peak(plan: State) -> list[tuple[int, ValueId]]:
 
 def _ranges(plan: State) -> Mapping[Mesh | None, LiveRanges]:
     with without_collector():
-        return {on: live_ranges(plan.decisions, bytes_of_arguments(plan), on) for on in device_sets(plan)}
+        return live_ranges_by_set(plan.decisions, bytes_of_arguments(plan))
 
 
 def _peaks(plan: State) -> Mapping[Mesh | None, _Peak]:

@@ -28,6 +28,7 @@
     walk                 the one walk along decisions, with what stands for each value
     in_memory            what is sent in each trip, because a device has no memory to hold it in all trips
       live_ranges        the arrays of one device, and from when to when each is stored
+        live_ranges_on_sets  of one device of a set: with copies of those of other sets, and what is made again
 
 Imports `redistribute`, `program` and `rules`.
 """

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from ...dialects.definitions.syntax_tree import Definition, Otherwise, Read, nodes
 from ...dialects.layouts import Layout
-from ...dialects.mesh import Mesh
 from ...dialects.ranges.algebra import Place, in_time
-from ..program.program import Control, Node, NodeId, ValueId
+from ..program.program import Control, Node, ValueId
 from ..redistribute.kinds.folds import Fold, still_pending
 from ..redistribute.kinds.local import EachTrip
 from .decide import Decisions, Move
@@ -106,12 +105,12 @@ class LiveRanges:
         return [each - self.counted for each in over_steps(self.arrays, len(self.steps))]
 
 
-def live_ranges(decisions: Decisions, sizes: Iterable[int], on: Mesh | None = None) -> LiveRanges:
-    """The steps of a plan's program, and the arrays that one device stores while they run: a device of one set, if it is given.
+def live_ranges(decisions: Decisions, sizes: Iterable[int]) -> LiveRanges:
+    """The steps of a plan's program, and the arrays that one device stores while they run.
 
     `sizes` are the bytes of each of its arguments.
     """
-    return (_Ranges(decisions) if on is None else _OnSet(decisions, on)).main(sizes)
+    return Ranges(decisions).main(sizes)
 
 
 def bytes_of_ends(placements: Placements) -> tuple[list[int], list[int]]:
@@ -157,7 +156,7 @@ STORES_READS, SLICE = Traits(False, stores_reads=True), Traits(True)
 """What is no op: a collective or a loop; a slice."""
 
 
-class _Ranges(Walk[LocalArray]):
+class Ranges(Walk[LocalArray]):
     """What stands for a value is its array on one device."""
 
     def __init__(self, decisions: Decisions) -> None:
@@ -230,23 +229,25 @@ class _Ranges(Walk[LocalArray]):
         # Most ops read and make values that do not move: each of these is one look into a table.
         homes, values = self.decisions.homes, self.values
         for node in nodes:
-            number = node.number
-            placed = self.placements.nodes[number]
-            found = self.known.get(id(placed))
-            if found is None:
-                sizes = [*map(self.placements.local_bytes, node.results, placed.produced)]
-                found = self.known[id(placed)] = traits(node.signature.definition), sizes
-            its, sizes = found
-            reads = self.reads(node) if number in self.moving else [values[value] for value in node.operands]
-            makes = (
-                [*map(self.made, node.results, placed.produced)] if self.has_loops else [*map(LocalArray, sizes, node.results)]
-            )
-            self.add(MemoryStep(its, node.op_name, reads, makes, number, reads if its.in_place else ()))
-            for array in makes:
+            reads = self.reads(node) if node.number in self.moving else [values[value] for value in node.operands]
+            for array in self.ran(node, reads):
                 if array.value in homes:
                     self.define(array.value, array)
                 else:
                     values[array.value] = array
+
+    def ran(self, node: Node, reads: Sequence[LocalArray]) -> Sequence[LocalArray]:
+        """The arrays that an op makes when it reads these."""
+        number = node.number
+        placed = self.placements.nodes[number]
+        found = self.known.get(id(placed))
+        if found is None:
+            sizes = [*map(self.placements.local_bytes, node.results, placed.produced)]
+            found = self.known[id(placed)] = traits(node.signature.definition), sizes
+        its, sizes = found
+        makes = [*map(self.made, node.results, placed.produced)] if self.has_loops else [*map(LocalArray, sizes, node.results)]
+        self.add(MemoryStep(its, node.op_name, reads, makes, number, reads if its.in_place else ()))
+        return makes
 
     def control(self, control: Control) -> None:
         reads = [self.read(node.operands[0], node.number, 0) for node in control.enters]
@@ -282,55 +283,6 @@ class _Ranges(Walk[LocalArray]):
         found = self.steps, [*results, *self.fetching], [*carries, *self.fetched]
         self.steps, self.fetched, self.fetching = outer
         return _settled(*found, counted, control.regions[position])
-
-
-class _OnSet(_Ranges):
-    """The arrays of a device of one set: those of other sets take no room there, and what it reads of these is copied."""
-
-    def __init__(self, decisions: Decisions, on: Mesh) -> None:
-        super().__init__(decisions)
-        sets = self.placements.table.sets
-        assert sets is not None, "a plan on one set has no other"
-        self.sets, self.own, self.now = sets, on, on
-        self.moving |= {node.number for node in self.program.nodes if sets.is_apart(node)}
-        self.made_on = dict[LocalArray, tuple[Mesh, int]]()
-        """The set and the bytes of each array."""
-        self.copies = dict[tuple[LocalArray, Mesh], LocalArray]()
-
-    def define(self, value: ValueId, made: LocalArray) -> None:
-        if self.program.producer[value] < 0:
-            self.now = self.sets.arguments[value]
-            self.note(made)
-        super().define(value, made)
-
-    def op(self, nodes: Sequence[Node]) -> None:
-        self.now = self.sets.around(nodes[0])
-        super().op(nodes)
-
-    def control(self, control: Control) -> None:
-        self.now = self.sets.around(control)
-        super().control(control)
-
-    def read(self, value: ValueId, number: NodeId, position: int) -> LocalArray:
-        made = super().read(value, number, position)
-        key, (on, size) = (made, self.now), self.made_on.get(made, (self.now, 0))
-        if on is self.now or number == self.program.end:
-            return made
-        if key not in self.copies:
-            self.copies[key] = copy = LocalArray(size, value, "transfer")
-            self.add(MemoryStep(STORES_READS, "transfer", [made], [copy]))
-        return self.copies[key]
-
-    def add(self, step: MemoryStep) -> None:
-        super().add(step)
-        for array in step.makes:
-            self.note(array)
-
-    def note(self, array: LocalArray) -> None:
-        """Notes where an array is."""
-        self.made_on[array] = self.now, array.bytes
-        if self.now is not self.own:
-            array.bytes = 0
 
 
 def _settled(

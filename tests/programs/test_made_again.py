@@ -17,6 +17,7 @@ from lowered import reparsed
 import partita as pt
 from partita.compiler.api.plan import Plan
 from partita.compiler.cost.device_sets import made_again
+from partita.compiler.cost.memory import over_time
 from partita.rewrites.lower.to_flow import to_flow
 
 RANDOM = np.random.default_rng(0)
@@ -127,6 +128,30 @@ def after(make: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
             return (x @ w) * made
 
     return fn
+
+
+def test_memory_counts_what_is_made_again_as_if_the_program_made_it_there() -> None:
+    def make(small: Any) -> Any:
+        return jnp.cumsum(jnp.broadcast_to(small[:, None], (1024, 1024)), axis=1)
+
+    def made_by(twice: Callable[[Any, Any], Any]) -> Plan:
+        def fn(small: Any, w: Any) -> Any:
+            made = make(small)
+            with jax.named_scope("block0"):
+                x = jnp.tanh(made @ w)
+            with jax.named_scope("block1"):
+                return jnp.tanh(x @ w) * (twice(made, small) @ w)
+
+        return staged(fn, LARGE[0], SQUARE, batch=["small"])
+
+    plan, by_hand = made_by(lambda made, small: made), made_by(lambda made, small: make(small))
+    assert (again(plan), again(by_hand)) == (["broadcast_in_dim", "broadcast_in_dim", "cumsum"], [])
+    (memory, ours), (by_itself, said) = map(over_time, (plan, by_hand))
+    assert (memory.bytes, str(memory.devices)) == (by_itself.bytes, str(by_itself.devices))
+    assert sorted(each.bytes for each in ours.arrays) == sorted(each.bytes for each in said.arrays)
+    size = 1024 * 1024 * 4 // 2
+    assert {(2048, "transfer"), (size, "made again")} <= {(each.bytes, each.form) for each in ours.arrays}
+    assert (size, "made again") in [(each.bytes, each.form) for each in memory.arrays]
 
 
 def test_of_a_small_array_that_is_broadcast_the_array_crosses() -> None:
