@@ -29,7 +29,7 @@ from ...dialects.ground.errors import Error
 from ...dialects.module_op import Module
 from ..gc_pause import without_collector
 from ..inputs.arguments import UserFunction, donated, leaf_names, leaf_text
-from ..inputs.lines import Origin, SourceLines, source_line_of
+from ..inputs.lines import Origin, SourceLines, raised_at, source_line_of
 from ..inputs.names import ArgumentTree, Patterns, join, path_parts, successors
 from ..jax_private import PyTreeDef, Tracer, jax, lax, marking_gradients, ordered_effects, tree
 from ..ops.prng_keys import aval_text, implementation, is_key, is_void, unwrap, wrap
@@ -402,12 +402,24 @@ def _jaxpr(
         title = f"`{function.name}` uses the axis `{found[1]}` in a collective, but no mesh axis has a name here"
         raise function.error(title, *helps) from None
     except Exception as error:
-        if (refused := captured(function, error)) is not None:
+        if (refused := captured(function, error) or _without_mesh(function, error)) is not None:
             raise refused from error
         if what:
             title = f"`{function.name}` cannot be traced for {what}"
             raise function.error(title, notes=[f"{type(error).__name__}: {error}"]) from error
         raise
+
+
+def _without_mesh(function: UserFunction, error: Exception) -> Error | None:
+    """The error for a layout that only names axes, or a `jax.shard_map` that does, while JAX has no mesh. JAX refuses it."""
+    if "jax.set_mesh" not in str(error) or not jax.sharding.get_abstract_mesh().empty or not (lines := raised_at(error)):
+        return None
+    helps = [
+        "plan it inside of `with jax.set_mesh(mesh):`, or give the layout with its mesh: `NamedSharding(mesh, P())`",
+        'or write `pt.constrain(x, "data, _")`, which needs no mesh of JAX',
+    ]
+    title = f"`{function.name}` names axes of JAX's mesh, but `jax.set_mesh` has set none"
+    return Error(title, location=lines[-1].location(), helps=helps)
 
 
 def _flattened(function: UserFunction, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:

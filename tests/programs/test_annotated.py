@@ -188,6 +188,23 @@ def test_what_is_never_applied_is_listed_with_the_reason() -> None:
     assert "SingleDeviceSharding" in said[1].state
 
 
+WITHOUT_A_MESH: list[Function] = [
+    lambda x: lax.with_sharding_constraint(x, P("data")),
+    lambda x: jax.device_put(x, P("data")),
+    lambda x: jnp.dot(x, x, out_sharding=P("data")),
+    lambda x: jax.shard_map(jnp.sin, in_specs=P("data"), out_specs=P("data"))(x),
+    lambda x: jax.jit(lambda x: lax.with_sharding_constraint(x, P()))(x),
+]
+
+
+@pytest.mark.parametrize("function", WITHOUT_A_MESH)
+def test_what_names_axes_of_a_mesh_that_is_not_set_is_refused_where_it_stands(function: Function) -> None:
+    for called in (lambda x: pt.plan(function, MESH, x), pt.jit(function, mesh=MESH)):
+        with pytest.raises(pt.Error, match=r"names axes of JAX's mesh, but `jax\.set_mesh` has set none") as raised:
+            called(X[:16])
+        assert raised.value.location is not None and "P(" in raised.value.location.text
+
+
 def alike(x: Any, w: Any) -> Any:
     return sum(pytest.importorskip("jax.experimental.shard_alike", reason=GONE).shard_alike(x @ w, x @ w + 1))
 
