@@ -318,7 +318,7 @@ def _device_sets(plan: State, value: ValueId) -> Iterator[Reason]:
             yield Reason(f"{text}; each device receives {each.bytes:,} bytes", 1, each.line)
     for each in made_again(plan):
         if value in each.node.results:
-            takes, crossing = (_time(way.with_starts) for way in (each.ways.again, each.ways.crossing))
+            takes, crossing = (_time(way.seconds) for way in (each.ways.again, each.ways.crossing))
             yield Reason(f"made again on {coordinates(each.on)}, which takes {takes}: to cross would take {crossing}", 1)
 
 

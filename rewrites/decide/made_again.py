@@ -37,7 +37,7 @@ Wanted = dict[ValueId, dict[Layout, bool]]
 
 
 class Ways(NamedTuple):
-    """What it costs to have the results of an op on another device set."""
+    """What it costs to have the results of an op on another device set. Each transfer takes the time of its start too."""
 
     crossing: Price
     """If they cross."""
@@ -47,8 +47,8 @@ class Ways(NamedTuple):
     """And what crosses for that."""
     is_read: bool
     """Whether ops of the set read them, and not only ops that are made again there."""
-    least: int
-    """How many starts the op has to save to run there too."""
+    departs: bool
+    """Whether the op has to save the time of a start to run there too: it departs from where tactics put it."""
 
     @property
     def again(self) -> Price:
@@ -58,7 +58,7 @@ class Ways(NamedTuple):
     @property
     def is_again(self) -> bool:
         """Whether the op runs there too."""
-        return self.again.spares(self.crossing, self.least)
+        return self.again.pays(self.crossing) if self.departs else self.again <= self.crossing
 
 
 class MadeAgain:
@@ -124,7 +124,7 @@ class MadeAgain:
                 takes += more
                 sends.update(sent)
             crossing = self.crossing(on, node, wanted)
-            made = Ways(crossing, takes, sends, self.is_read(node, wanted), self.least(node, wanted))
+            made = Ways(crossing, takes, sends, self.is_read(node, wanted), self.departs(node, wanted))
             ways[node.number] = made
             if made.is_again and made.is_read:
                 for value, arrives in sends:
@@ -140,7 +140,7 @@ class MadeAgain:
         for node in reversed(self.program.nodes):
             if node.number not in left or not self.is_local(node):
                 continue
-            crossing = self.crossing(on, node, wanted).with_starts - price.START * self.least(node, wanted)
+            crossing = self.crossing(on, node, wanted).seconds - price.START * self.departs(node, wanted)
             room = min(left[node.number], crossing) - self.computed(node)
             if room < 0:
                 continue
@@ -166,9 +166,9 @@ class MadeAgain:
         """Whether ops of a set read what an op makes."""
         return any(any(wanted.get(value, {}).values()) for value in node.results)
 
-    def least(self, node: Node, wanted: Wanted) -> int:
-        """How many starts an op has to save: one, but none if only ops that run again read it, or it reads only numbers."""
-        return int(self.is_read(node, wanted) and node.number not in self.free)
+    def departs(self, node: Node, wanted: Wanted) -> bool:
+        """Whether an op has to save a start: not if only ops that run again read it, nor if it reads only numbers."""
+        return self.is_read(node, wanted) and node.number not in self.free
 
     def crossing(self, on: Mesh, node: Node, wanted: Wanted) -> Price:
         """What it costs if the results of an op cross, in each layout in which they would arrive."""
@@ -181,7 +181,8 @@ class MadeAgain:
         ways = [(self.placements.way(value, *ends), 1) for ends in ((home, sent), (sent, home)) if sent is not home]
         size = self.placements.local_bytes(value, sent if ways else arrives)
         slow = size if mesh.is_slow(axes_between(self.sets.of(value), on)) else 0
-        return Price.sum([Price.of(mesh, ways), Price(seconds(mesh, size, slow), 1, 0, size)])
+        found = Price.sum([Price.of(mesh, ways), Price(seconds(mesh, size, slow), 1, 0, size)])
+        return Price(found.with_starts, 0, 0, found.bytes)
 
     def computed(self, node: Node) -> float:
         """The seconds in which a device computes an op."""

@@ -63,10 +63,6 @@ class Price(NamedTuple):
         """The seconds, with those in which the collectives start."""
         return self.seconds + START * self.collectives
 
-    def spares(self, before: Price, starts: int) -> bool:
-        """Whether this takes less time, with the starts, by as much as so many starts take at least."""
-        return before.with_starts - self.with_starts >= START * starts
-
     def pays(self, before: Price, departs: bool = True) -> bool:
         """Whether this saves enough time to pay for the starts of the collectives that it adds.
 
