@@ -83,8 +83,6 @@ class Writer(Walk[Global]):
         """The device set of each value, if there are several."""
         self.crossed = dict[tuple[Global, ArrayType, Mesh | None], Global]()
         self.again = None if self.sets is None else MadeAgain(decisions, self.sets)
-        self.numbers = dict[Global, ValueId]()
-        """What stands for values where they are made -> the values."""
         self.made_on = dict[tuple[ValueId, Mesh | None], Global]()
         """What was made again, and on which set."""
 
@@ -142,13 +140,12 @@ class Writer(Walk[Global]):
         super().define(value, made)
         if self.sets is not None:
             self.where.setdefault(self.values[value], self.now)
-            self.numbers.setdefault(self.values[value], value)
 
-    def nearest(self, made: Global) -> Global:
+    def nearest(self, value: ValueId, made: Global) -> Global:
         """A value where it is made, or made again on the set on which the program is now, if that costs less than to cross."""
-        if self.again is None or self.now is None or self.where.get(made, self.now) is self.now or made not in self.numbers:
+        is_here = self.where.get(made, self.now) is self.now
+        if self.again is None or self.now is None or is_here or self.values[value] is not made:
             return made
-        value = self.numbers[made]
         if (value, self.now) not in self.made_on and (node := self.again.instead(value, self.now)) is not None:
             self.once_more(node)
         return self.made_on.get((value, self.now), made)
@@ -161,9 +158,9 @@ class Writer(Walk[Global]):
             self.made_on[value, self.now] = now = made if home is None else self.settled(home, made)
             self.where.setdefault(now, self.now)
 
-    def here(self, made: Global, target: ArrayType) -> Global:
+    def here(self, value: ValueId, made: Global, target: ArrayType) -> Global:
         """A value on the set on which the program is now: of one that is elsewhere, the part that is wanted crosses."""
-        made = self.nearest(made)
+        made = self.nearest(value, made)
         if self.sets is None or self.where.get(made, self.now) is self.now:
             return made
         if (key := (made, target, self.now)) not in self.crossed:
@@ -171,15 +168,16 @@ class Writer(Walk[Global]):
             self.where[crossed] = self.now
         return self.crossed[key]
 
-    def changed(self, starts: Globals, targets: Types, way: Path | None = None) -> Globals:
+    def changed(self, moves: Sequence[Move], starts: Globals, way: Path | None = None) -> Globals:
         """Redistributes values, on the set on which the program is now. A sum is resolved where it is made."""
+        targets = list(map(self.target_of, moves))
         if self.sets is None:
             return self.into.redistribute(starts, targets, way)
         now, pending = self.now, [self.where[each] for each in starts if type_of(each).layout.pending]
         if len(starts) > 1 and any(each is not now for each in pending):
-            return [self.changed([start], [target])[0] for start, target in zip(starts, targets, strict=True)]
+            return [self.changed([move], [start])[0] for move, start in zip(moves, starts, strict=True)]
         self.go(pending[0] if pending else now)
-        starts = starts if pending else list(map(self.nearest, starts))
+        starts = starts if pending else [self.nearest(move.value, start) for move, start in zip(moves, starts, strict=True)]
         made = self.into.redistribute(starts, targets, way)
         self.where.update(dict.fromkeys(made, self.now))
         self.go(now)
@@ -208,7 +206,7 @@ class Writer(Walk[Global]):
         wanted, results, types, axes = self.op_types(node) if alone else _all(map(self.op_types, nodes))
         read = self.reads(node) if alone else [made for each in nodes for made in self.reads(each)]
         if self.sets is not None:
-            read = list(map(self.here, read, wanted))
+            read = list(map(self.here, [value for each in nodes for value in each.operands], read, wanted))
         into.open()
         locals = [into.slice(made, type) for made, type in zip(read, wanted, strict=True)]
         outs = self.local(node, locals, types) if alone else same_op(node.op, locals, types, into)
@@ -257,7 +255,7 @@ class Writer(Walk[Global]):
 
     def moves(self, moves: Sequence[Move], starts: Globals) -> Globals:
         if len(moves) > 1:
-            return self.changed(starts, [self.target_of(each) for each in moves])
+            return self.changed(moves, starts)
         (move,), (start,) = moves, starts
         anchor = self.values[move.start] if move.start >= 0 else None
         if anchor is not None and self.where.get(anchor, self.now) is self.now and self.where.get(start, self.now) is self.now:
@@ -274,7 +272,7 @@ class Writer(Walk[Global]):
         target = self.target_of(move)
         if type_of(start) is target or not move.communicates:
             return start
-        return self.changed([start], [target], move.path if move.is_said else None)[0]
+        return self.changed([move], [start], move.path if move.is_said else None)[0]
 
     def settled(self, move: Move, made: Global) -> Global:
         return self.cut(self.move(move, made), self.target_of(move))
@@ -315,7 +313,7 @@ class Writer(Walk[Global]):
         """An operand of a loop, or of its terminator, in the layout that it needs; zero becomes a sum of zeros."""
         wanted = self.wanted(node, position)
         made = self.read(node.operands[position], node.number, position)
-        made = self.cut(self.here(made, wanted), wanted)
+        made = self.cut(self.here(node.operands[position], made, wanted), wanted)
         carry = self.decisions.carried.get(node.number)
         if carry is None or len(type_of(made).layout.pending) == len(carry.pend):
             return made
