@@ -24,6 +24,8 @@ IMMORTAL = 1_000
 _unwalked = 0
 _alive = 0
 """The number of objects that were alive after the last full walk."""
+_has_frozen = False
+"""Whether the program had frozen objects itself when they were last counted. To count many takes as long as to walk them."""
 
 
 @contextmanager
@@ -49,14 +51,16 @@ def _grow_old(made: int) -> None:
 
     Freezing and unfreezing relinks them, at a cost independent of their number.
     """
-    global _unwalked, _alive
+    global _unwalked, _alive, _has_frozen
     if made < LARGE:
         return
     _unwalked += made
     if _unwalked > max(MOST_UNWALKED, _alive):
         gc.collect()
-        _unwalked, _alive = 0, len(gc.get_objects())
-    elif gc.get_freeze_count() < IMMORTAL:
-        # Otherwise the program has frozen objects itself, which would be unfrozen too.
+        _unwalked, _alive, _has_frozen = 0, len(gc.get_objects()), False
+        return
+    # What the program has frozen would be unfrozen too. Once there is any, it is counted again only after the next full walk.
+    _has_frozen = _has_frozen or gc.get_freeze_count() >= IMMORTAL
+    if not _has_frozen:
         gc.freeze()
         gc.unfreeze()

@@ -307,7 +307,11 @@ def _all_taken(plan: State, ways: Sequence[_Way]) -> tuple[State, Sequence[_Way]
 
 def _singly(plan: State, made: State, ways: Sequence[_Way]) -> Iterator[_Tried]:
     """Of ways out taken together, those that share no part of the program with others, each with its cost alone."""
-    before, after = plan.once(_by_part), made.once(_by_part)
+    before = plan.once(_by_part)
+    # What shares a part in the plan as it is does so in the one that is made, too, for which all had to be decided.
+    if all(others for _, *others in alike(ways, lambda way: -1 if way.part in before.sharing else way.part)):
+        return
+    after = made.once(_by_part)
     shared, nothing = before.sharing | after.sharing, cost_of(plan, (), ())
     for way, *others in alike(ways, lambda way: -1 if way.part in shared else way.part):
         if others:
