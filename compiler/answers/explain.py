@@ -413,7 +413,10 @@ def _each_trip_instead(plan: State, move: Move) -> Iterator[Reason]:
 
 def _ahead(plan: State, move: Move) -> Iterator[Reason]:
     """Says with which use a gather starts, how long a device waits for it, and how long if less, or more, were ahead."""
-    if (ahead := plan.decisions.ahead.get(move.region)) is None or move not in ahead.seconds:
+    if (ahead := plan.decisions.ahead.get(move.region)) is None or not move.communicates:
+        return
+    if move not in ahead.seconds:
+        yield Reason("it waits for no use: it is small, so a compiler may gather it once, and hold it for all uses", 1)
         return
     chip = plan.mesh.chip.name
     waits = f"a device of {chip} is estimated to wait {of_seconds(ahead.seconds[move])} for it"

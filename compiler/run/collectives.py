@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import isqrt, prod
+from typing import cast
 
 import numpy as np
 from jax import Array
@@ -19,7 +20,7 @@ from ...dialects import spmd
 from ...dialects.array import Barrier
 from ...dialects.ground.monoids import MONOIDS
 from ...dialects.types import AxesAttr
-from ..jax_private import jnp, lax, platform
+from ..jax_private import jnp, lax, layout, platform
 from ..ops.barrier import barrier_p
 from ..ops.monoids import SPELLED
 
@@ -135,9 +136,21 @@ def _across(monoid: str) -> Callable[..., Array]:
 def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
     dim, block = op.number("dim"), op.number("block")
     if x.shape[dim] == block:
-        return lax.all_gather(x, _names(op.over), axis=dim, tiled=True)
+        gathered = lax.all_gather(x, _names(op.over), axis=dim, tiled=True)
+        # XLA:TPU stores the blocks one after another, for which products have no preference. An elementwise op would then copy
+        # all other operands and its results, such as a parameter and the optimizer's state.
+        return gathered if dim == 0 or platform() != "tpu" or _is_in_product(op) else row_major(gathered)
     apart = _split_dim(x, dim, block)
     return _merge_dims(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)
+
+
+def row_major(array: Array) -> Array:
+    """An array that XLA stores row by row."""
+    return cast(Array, layout.with_layout_constraint(array, layout.Layout((*range(array.ndim),))))
+
+
+def _is_in_product(op: spmd.AllGatherOp) -> bool:
+    return any(use.operation.name == "lax.dot_general" for use in op.results[0].uses)
 
 
 def _reduce_scatter(op: spmd.ReduceScatterOp, x: Array) -> Array:

@@ -11,10 +11,10 @@ from ...dialects.ground.errors import Error, first_line
 from ...dialects.params import ParamsAttr
 from ...dialects.types import ArrayType
 from ...rewrites.program.shard_maps import own_axes
-from ..jax_private import jnp, lax, layout
+from ..jax_private import jnp, lax
 from ..ops.bind import run_block, run_op
 from .callbacks import is_callback, kept
-from .collectives import run_collective
+from .collectives import row_major, run_collective
 from .extended_shard_map import mesh_text
 
 
@@ -34,13 +34,8 @@ def _run(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) ->
     if "own_axes" in params and not params.get("placed"):
         return _mapped(op, operands, foreign)
     found = run_op(op, operands, foreign)
-    return [*map(_row_major, found)] if op.name == "lax.fft" else found
-
-
-def _row_major(array: Array) -> Array:
-    """An array that XLA stores row by row: it transforms no other, and fails where a collective wants the result in another
-    order."""
-    return cast(Array, layout.with_layout_constraint(array, layout.Layout((*range(array.ndim),))))
+    # XLA transforms only what is stored row by row, and fails where a collective wants the result in another order.
+    return [*map(row_major, found)] if op.name == "lax.fft" else found
 
 
 def _mapped(op: Operation, operands: Sequence[Array], foreign: Sequence[object]) -> list[Array]:

@@ -7,13 +7,14 @@ instead. In the body of a scan, the gathers that a trip needs first may start in
     gather, use; gather, use; gather, use   -->   gather; use, gather; use, gather; use
     scan: gather w[i], use                  -->   gather w[0]; scan: use, gather w[i + 1]; use
 
-In each of these places, one number says how many bytes may be gathered ahead of their uses: the fewest that take the least
-time, of those for which a device has memory.
+In each of these places, one number says how many bytes may be gathered ahead of their uses: the fewest that take almost the
+least time, of those for which a device has memory. The smallest parameters do not wait: a device has memory to hold them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
@@ -21,7 +22,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from ...dialects.chips import CHIPS
-from ..program.program import Control, Node, NodeId, Program
+from ..program.program import NO_VALUE, Control, Node, NodeId, Program, ValueId
 from .decide import Ahead, Decisions, Move, decide, first_use
 from .in_memory import within_memory
 from .live_ranges import bytes_of_ends, live_ranges, traits
@@ -33,6 +34,10 @@ COUNTS = 0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64
 """How many of the largest gathers may be ahead of their uses: what is tried outside of loops."""
 SHARE = 4
 """By default, what is gathered ahead takes no more than one part in so many of what a device stores in any case."""
+SLIGHT = 64
+"""More is gathered ahead only if a device then waits less by more than one part in so many: the clock is an estimate."""
+HELD = 1024
+"""The smallest parameters are held until their last uses, as long as they take no more than one part in so many of that."""
 
 
 @dataclass(slots=True)
@@ -46,16 +51,38 @@ class _Sent:
     """How long it takes, in all trips of the loops around it."""
 
 
-@dataclass(slots=True)
-class _Link:
-    """The one link that all that is sent uses in turn."""
+class Link:
+    """The one link that all that is sent uses in turn.
 
-    free: float = 0.0
+    Gathers that have started wait in a queue until it is free. What a device waits for is sent before those in the queue.
+    """
 
-    def end(self, begin: float, seconds: float) -> float:
-        """When what is sent is there, if it begins then or once the link is free."""
-        self.free = max(begin, self.free) + seconds
+    def __init__(self) -> None:
+        self.free = 0.0
+        self.queue = deque[tuple[Move, float, float]]()
+        self.ends = dict[Move, float]()
+
+    def start(self, move: Move, now: float, seconds: float) -> None:
+        """Puts a gather into the queue."""
+        self.queue.append((move, now, seconds))
+
+    def send(self, now: float, seconds: float) -> float:
+        """When what is sent now is there."""
+        while self.queue and max(self.free, self.queue[0][1]) < now:
+            self.next()
+        self.free = max(now, self.free) + seconds
         return self.free
+
+    def wait(self, move: Move) -> float:
+        """When a gather that has started is there."""
+        while move not in self.ends:
+            self.next()
+        return self.ends.pop(move)
+
+    def next(self) -> None:
+        """Sends the first of the queue."""
+        move, begin, seconds = self.queue.popleft()
+        self.ends[move] = self.free = max(begin, self.free) + seconds
 
 
 class _Clock(Protocol):
@@ -101,18 +128,15 @@ class _Program:
         return found
 
     def waiting(self, most: int) -> list[float]:
-        starting = dict[int, list[int]]()
-        for number, host in enumerate(self.hosts(most)):
-            starting.setdefault(host, []).append(number)
-        ends, number, waited, link, found = dict[int, float](), 0, 0.0, _Link(), list[float]()
+        starting = dict[Move, list[_Sent]]()
+        for each, host in zip(self.gathers, self.hosts(most), strict=True):
+            starting.setdefault(self.gathers[host].move, []).append(each)
+        waited, link, found = 0.0, Link(), list[float]()
         for each in self.sent:
             now = waited + each.after
-            if _may_start_earlier(each.move):
-                for started in starting.get(number, ()):
-                    ends[started] = link.end(now, self.gathers[started].seconds)
-                end, number = ends[number], number + 1
-            else:
-                end = link.end(now, each.seconds)
+            for started in starting.get(each.move, ()):
+                link.start(started.move, now, started.seconds)
+            end = link.wait(each.move) if _may_start_earlier(each.move) else link.send(now, each.seconds)
             found.append(max(0.0, end - now))
             waited += found[-1]
         return found
@@ -145,19 +169,19 @@ class _Trip:
 
     def waiting(self, most: int) -> list[float]:
         ahead, last = self.ahead(most), self.gathers[-1]
-        ends, link, waited, found = {id(each): 0.0 for each in ahead}, _Link(), 0.0, list[float]()
+        ends, link, waited, found = {id(each): 0.0 for each in ahead}, Link(), 0.0, list[float]()
         for trip in range(2):
             found, begin = list[float](), trip * (self.end - self.begin) / self.trips
             for each in self.gathers[len(ahead) :]:
-                ends[id(each)] = link.end(begin + waited, each.seconds / self.trips)
+                ends[id(each)] = link.send(begin + waited, each.seconds / self.trips)
             for each in self.sent:
                 now = begin + waited + (each.after - self.begin) / self.trips
                 if (end := ends.pop(id(each), None)) is None:
-                    end = link.end(now, each.seconds / self.trips)
+                    end = link.send(now, each.seconds / self.trips)
                 found.append(max(0.0, end - now))
                 waited += found[-1]
                 for started in ahead if each is last else ():
-                    ends[id(started)] = link.end(now + found[-1], started.seconds / self.trips)
+                    ends[id(started)] = link.send(now + found[-1], started.seconds / self.trips)
         return [each * self.trips for each in found]
 
     def start(self, most: int) -> None:
@@ -185,8 +209,9 @@ def _started_ahead(found: Decisions, donated: Callable[[Placements], int]) -> De
     loops = [region for region in scans(placements.program) if region in sending]
     if not loops and sum(map(_may_start_earlier, found.moves)) < 2:
         return found
-    after, room = _computed(placements), _room(found, donated)
-    sent, inside = _sent(found, after), dict[int, list[_Sent]]()
+    after, stored = _computed(placements), _stored(found)
+    room, held = _room(found, stored, donated), _held(found, stored // HELD)
+    sent, inside = _sent(found, after, held), dict[int, list[_Sent]]()
     for each in sent:
         for region in placements.program.outward(each.move.region):
             inside.setdefault(region, []).append(each)
@@ -208,18 +233,37 @@ def _started(clock: _Clock, room: int) -> Ahead:
     """Lets gathers start as far ahead as saves time, of what there is room for."""
     exposed, most = {tried: sum(clock.waiting(tried)) for tried in clock.tried()}, 0
     for tried in takewhile(lambda tried: tried <= room, exposed):
-        if Price(exposed[tried], 0, tried).pays(Price(exposed[most], 0, most)):
+        if Price(exposed[tried] * (1 + 1 / SLIGHT), 0, tried).pays(Price(exposed[most], 0, most)):
             most = tried
     clock.start(most)
     return Ahead(most, room, exposed, dict(zip((each.move for each in clock.sent), clock.waiting(most), strict=True)))
 
 
-def _sent(found: Decisions, after: Sequence[float]) -> list[_Sent]:
-    """What is sent, in the order in which it is needed."""
+def _held(found: Decisions, most: int) -> set[Move]:
+    """Lets the gathers of the smallest parameters wait for nothing, and returns them.
+
+    Of equal gathers that do not wait, a compiler makes one, and holds what it brings until its last use.
+    """
+    gathers, held, total = dict[ValueId, list[Move]](), set[Move](), 0
+    for move in filter(_may_start_earlier, found.moves):
+        gathers.setdefault(move.value, []).append(move)
+    sizes = {value: max(found.placements.local_bytes(value, move.target) for move in of) for value, of in gathers.items()}
+    for value in sorted(sizes, key=sizes.__getitem__):
+        total += sizes[value]
+        if total > most:
+            break
+        held.update(gathers[value])
+    for move in held:
+        move.anchor = NO_VALUE
+    return held
+
+
+def _sent(found: Decisions, after: Sequence[float], held: set[Move]) -> list[_Sent]:
+    """What is sent, in the order in which it is needed, without the gathers of what is held."""
     program, made = found.placements.program, list[_Sent]()
     readers = {move.before: move for move in reversed(found.moves) if move.before is not None and move.uses}
     for move in found.moves:
-        if move.communicates:
+        if move.communicates and move not in held:
             reader = move if move.uses else readers.get(move, move)
             use = first_use(reader)[0] if reader.uses else NodeId(program.producer[move.value] + 1)
             seconds = Price.of(program.mesh, [(move.path, 1)]).with_starts * program.likely_trips(move.region)
@@ -267,10 +311,15 @@ def _spans(program: Program, after: Sequence[float]) -> dict[int, tuple[float, f
     return found
 
 
-def _room(found: Decisions, donated: Callable[[Placements], int]) -> int:
+def _stored(found: Decisions) -> int:
+    """The bytes that a device stores at its peak, if no gather starts ahead of its use."""
+    arguments, results = bytes_of_ends(found.placements)
+    return sum(arguments) + sum(results) + live_ranges(found, arguments).peak.bytes
+
+
+def _room(found: Decisions, stored: int, donated: Callable[[Placements], int]) -> int:
     """The bytes that may be gathered ahead: of the memory that a mesh says, or a share of what a device stores anyway."""
-    chip, (arguments, results) = found.placements.program.mesh.chip, bytes_of_ends(found.placements)
-    stored = sum(arguments) + sum(results) + live_ranges(found, arguments).peak.bytes
+    chip = found.placements.program.mesh.chip
     free = max(0, chip.memory - stored + donated(found.placements))
     return free if chip.memory != CHIPS[chip.name].memory else min(free, stored // SHARE)
 

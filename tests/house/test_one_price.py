@@ -42,7 +42,7 @@ NEEDED = {
     "compiler/report/memory_timeline.py:json": TEXT,
     "compiler/shell/screen.py:_shown": TEXT,
     "compiler/structure/attention_keys.py:_smallest": "which of several values is the keys of an attention",
-    "rewrites/decide/ahead.py:_room": MEMORY,
+    "rewrites/decide/ahead.py:_held": MEMORY,
     "rewrites/decide/ahead.py:_started_ahead": MEMORY,
     "rewrites/decide/ahead.py:seconds_of": "an op takes as long as its flops do, or what it reads and writes",
     "rewrites/decide/choices.py:least": FILTER,

@@ -15,7 +15,7 @@ from lowered import lowers_from_its_decisions, lowers_from_its_text, parse
 import partita as pt
 from partita.compiler.plan import lowering
 from partita.dialects.ground.amounts import of_bytes
-from partita.rewrites.decide.ahead import COUNTS
+from partita.rewrites.decide.ahead import COUNTS, SLIGHT, Link
 from partita.rewrites.decide.decide import Move, first_use
 from partita.rewrites.plan_text import stages
 
@@ -61,7 +61,37 @@ def test_none_saves_more_of_those_for_which_there_is_memory() -> None:
     ahead = PLAN.decisions.ahead[0]
     assert len(ahead.exposed) == len(COUNTS)
     fit = [exposed for size, exposed in ahead.exposed.items() if size <= ahead.room]
-    assert ahead.exposed[ahead.bytes] == pytest.approx(min(fit), abs=1e-6)
+    assert ahead.exposed[ahead.bytes] <= min(fit) * (1 + 1 / SLIGHT) + 1e-6
+    less = [exposed for size, exposed in ahead.exposed.items() if size < ahead.bytes]
+    assert ahead.exposed[ahead.bytes] * (1 + 1 / SLIGHT) < min(less), "the fewest bytes that take almost the least time"
+
+
+def test_what_a_device_waits_for_is_sent_before_gathers_that_have_started() -> None:
+    link, (first, second, *_) = Link(), gathers(PLAN)
+    link.start(first, 0.0, 3.0)
+    link.start(second, 0.0, 3.0)
+    assert link.send(1.0, 1.0) == 4.0, "the first one is on its way"
+    assert (link.wait(second), link.wait(first)) == (7.0, 3.0)
+
+
+def test_the_smallest_parameters_do_not_wait_and_a_plan_says_so() -> None:
+    """Each layer has a scale, of which all take less than a thousandth of what a device stores."""
+
+    def scaled(params: Any, x: Any) -> Any:
+        for w, scale in zip(*params, strict=True):
+            x = jnp.tanh((x * scale[None]) @ w)
+        return (x * x).sum()
+
+    args = (ARGS[0], [jnp.ones(WIDTH)] * LAYERS), ARGS[1]
+    plan = pt.plan(jax.grad(scaled), pt.Mesh(data=8), *args)
+    plan = plan.apply(pt.DataParallel("data", inputs="x"), pt.ZeRO(3, "data", params="params"))
+    names = plan.source.addresses.names
+    assert {names[move.value][:9] for move in gathers(plan)} == {"params/0/"}
+    said = [each for each in plan.collectives() if "it waits for no use: it is small" in str(plan.explain(each))]
+    assert len(said) == 2 * (LAYERS - 1)
+    assert plan.counts()["all_gather"] == 2 * LAYERS + 2 * LAYERS - 1
+    assert plan.check(*args) < 1e-3
+    lowers_from_its_decisions(plan)
 
 
 def test_what_is_sent_and_computed_stays_the_same() -> None:
