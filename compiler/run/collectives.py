@@ -139,7 +139,7 @@ def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
         gathered = lax.all_gather(x, _names(op.over), axis=dim, tiled=True)
         # XLA:TPU stores the blocks one after another, for which products have no preference. An elementwise op would then copy
         # all other operands and its results, such as a parameter and the optimizer's state.
-        return gathered if dim == 0 or platform() != "tpu" or _is_in_product(op) else row_major(gathered)
+        return gathered if prod(x.shape[:dim]) == 1 or platform() != "tpu" or _is_in_product(op) else row_major(gathered)
     apart = _split_dim(x, dim, block)
     return _merge_dims(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)
 

@@ -2,6 +2,7 @@
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false
 
 from collections.abc import Callable
 from typing import Any
