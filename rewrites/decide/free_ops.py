@@ -29,7 +29,7 @@ MOST_AXES = 3
 """With how many placed axes ops in conflict and stopped ones are free. With more they stay where they are."""
 
 LITTLE = 2
-"""The flops per element of its largest operand or result up to which an op computes little."""
+"""The flops per element of its largest operand (on another device set: or result) up to which an op computes little."""
 
 
 class FreeOps:
@@ -103,7 +103,7 @@ class FreeOps:
         """
         if looks_up(node):
             return not self.program.parameter[node.operands[0]]
-        return computes_little(node)
+        return _computes_little(node.op_name, node.params, *node.signature.shapes)
 
     def may_wait(self, number: NodeId, positions: frozenset[int]) -> bool:
         """Whether an op could carry a sum, and computes so little that every device may do all of it."""
@@ -194,13 +194,16 @@ class FreeOps:
 
 def computes_little(node: Node) -> bool:
     """Whether an op computes little for each element of the largest array that it reads or makes."""
-    return _computes_little(node.op_name, node.params, *node.signature.shapes)
+    ins, outs = node.signature.shapes
+    return _computes_little(node.op_name, node.params, ins, outs, outs)
 
 
 @lru_cache(maxsize=1 << 14)
-def _computes_little(name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Shape, ...]) -> bool:
+def _computes_little(
+    name: str, params: ParamsAttr, ins: tuple[Shape, ...], outs: tuple[Shape, ...], beside: tuple[Shape, ...] = ()
+) -> bool:
     work = flops(name, params, ins, outs)
-    return work is not None and work <= LITTLE * max(map(prod, (*ins, *outs)), default=0)
+    return work is not None and work <= LITTLE * max(map(prod, (*ins, *beside)), default=0)
 
 
 def looks_up(node: Node) -> bool:
