@@ -137,8 +137,8 @@ def _all_gather(op: spmd.AllGatherOp, x: Array) -> Array:
     dim, block = op.number("dim"), op.number("block")
     if x.shape[dim] == block:
         gathered = lax.all_gather(x, _names(op.over), axis=dim, tiled=True)
-        # XLA:TPU stores the blocks one after another, for which products have no preference. An elementwise op would then copy
-        # all other operands and its results, such as a parameter and the optimizer's state.
+        # XLA:TPU stores the blocks one after another, which a product that reads them may prefer. An elementwise op would then
+        # copy all other operands and its results, such as a parameter and the optimizer's state.
         return gathered if prod(x.shape[:dim]) == 1 or platform() != "tpu" or _is_in_product(op) else row_major(gathered)
     apart = _split_dim(x, dim, block)
     return _merge_dims(lax.all_gather(apart, _names(op.over), axis=dim + 1), dim, 3)

@@ -411,15 +411,21 @@ def _jaxpr(
 
 
 def _without_mesh(function: UserFunction, error: Exception) -> Error | None:
-    """The error for a layout that only names axes, or a `jax.shard_map` that does, while JAX has no mesh. JAX refuses it."""
+    """The error for a layout that only names axes, or a `jax.shard_map` that does, while JAX has no mesh. JAX refuses it.
+
+    None for another error, as one that the program raises itself.
+    """
     if "jax.set_mesh" not in str(error) or not jax.sharding.get_abstract_mesh().empty or not (lines := raised_at(error)):
+        return None
+    where = lines[-1].location()
+    if where is None or where.text[max(0, where.column - 1) :].lstrip().startswith("raise "):
         return None
     helps = [
         "plan it inside of `with jax.set_mesh(mesh):`, or give the layout with its mesh: `NamedSharding(mesh, P())`",
         'or write `pt.constrain(x, "data, _")`, which needs no mesh of JAX',
     ]
     title = f"`{function.name}` names axes of JAX's mesh, but `jax.set_mesh` has set none"
-    return Error(title, location=lines[-1].location(), helps=helps)
+    return Error(title, location=where, helps=helps)
 
 
 def _flattened(function: UserFunction, result: object) -> tuple[list[object], PyTreeDef, tuple[str, ...]]:

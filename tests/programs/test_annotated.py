@@ -205,6 +205,16 @@ def test_what_names_axes_of_a_mesh_that_is_not_set_is_refused_where_it_stands(fu
         assert raised.value.location is not None and "P(" in raised.value.location.text
 
 
+def test_an_error_of_the_programs_own_stays_its_own() -> None:
+    def function(x: jax.Array) -> jax.Array:
+        if x.ndim != 3:
+            raise ValueError("x has to have 3 dims: call `jax.set_mesh` only for the other one")
+        return x
+
+    with pytest.raises(ValueError, match="x has to have 3 dims"):
+        pt.plan(function, MESH, X)
+
+
 def alike(x: Any, w: Any) -> Any:
     return sum(pytest.importorskip("jax.experimental.shard_alike", reason=GONE).shard_alike(x @ w, x @ w + 1))
 

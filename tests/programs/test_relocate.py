@@ -368,3 +368,15 @@ def test_what_saves_less_than_what_is_done_first_is_tried_again() -> None:
     shapes = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4096, 16384), (16384, 16384)))
     plan = pt.plan(products, pt.Mesh(a=4), *shapes).apply(pt.Tile({"x": 0, "w": 0}, "a"))
     assert plan.bytes_per_device() == FLOAT * (2 * 3 / 4 * 16384 + 3 / 4 * 16384)
+
+
+def test_an_outer_product_is_not_made_whole_everywhere_to_save_bytes() -> None:
+    """It has two flops an element, but is larger than all that it reads: whole, it would be 64 MiB on each device."""
+
+    def outer(column: jax.Array, row: jax.Array, x: jax.Array) -> jax.Array:
+        return x @ (column @ row)
+
+    shapes = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4096, 1), (1, 4096), (64, 4096)))
+    plan = pt.plan(outer, MESH, *shapes).tile("column", 0, "data")
+    assert plan.counts()["all_reduce"] == sum(plan.counts().values()) == 1
+    assert plan.memory().bytes < 4096 * 4096 * FLOAT // 4

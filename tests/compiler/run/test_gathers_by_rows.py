@@ -1,4 +1,4 @@
-"""On TPUs, what is gathered along a later dim than the first is stored by rows, unless a product reads it."""
+"""On TPUs, what is gathered along a later dim than the first is stored by rows, unless a product reads it directly."""
 
 # JAX annotates its functions only in part.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
