@@ -37,7 +37,7 @@ SHARE = 4
 SLIGHT = 64
 """More is gathered ahead only if a device then waits less by more than one part in so many: the clock is an estimate."""
 HELD = 1024
-"""The smallest parameters are held until their last uses, as long as they take no more than one part in so many of that."""
+"""The smallest parameters wait for nothing, as long as they take no more than one part in so many of what a device stores."""
 
 
 @dataclass(slots=True)
